@@ -1,0 +1,61 @@
+# Two commands do everything: `make html` and `make test`. See the README.
+
+UV_VERSION := 0.13.9
+# Editions of the site, by Sphinx's name of the language; each gets a folder of its own.
+EDITIONS := en
+SPHINX_FLAGS := -c . -W --keep-going -n
+
+# A fitting Python of this machine. Without one, uv fetches that of .python-version.
+FITS := import sys; sys.exit(not (3, 12) <= sys.version_info[:2] <= (3, 14))
+PYTHON := $(shell for p in python3.13 python3.14 python3.12 python3 python; do \
+    $$p -c '$(FITS)' 2>/dev/null && $$p -c 'import sys; print(sys.executable)' && break; done)
+ifneq ($(PYTHON),)
+export UV_PYTHON ?= $(PYTHON)
+endif
+# uv: the reader's own, or one in this folder.
+UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
+BIN := .venv/bin
+# What runs here uses the project's environment and no other.
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME UV_PROJECT_ENVIRONMENT
+
+.DEFAULT_GOAL := html
+.PHONY: help html test lint serve clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+
+html: .venv/synced ## build the site, executing the pages that changed (the default)
+	@for language in $(EDITIONS); do \
+	  edition=$$(echo $$language | tr '_A-Z' '-a-z'); \
+	  echo "edition $$edition"; \
+	  $(BIN)/sphinx-build $(SPHINX_FLAGS) -q -b html -D language=$$language \
+	    -d _build/doctrees/$$edition docs _build/html/$$edition || exit 1; \
+	done
+	@cp docs/_root/index.html _build/html/index.html
+	@echo "The site is ready: open _build/html/index.html"
+
+test: lint html ## check everything: lint, types, the site, unit tests, the built pages
+	$(BIN)/pytest
+
+lint: .venv/synced
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyrefly check
+
+serve: .venv/synced ## build, open a local server, and rebuild on each change
+	$(BIN)/sphinx-autobuild $(SPHINX_FLAGS) -b html --watch src --watch examples \
+	  --watch docs/_ext -d _build/doctrees/en docs _build/html/en
+
+clean: ## remove what was built (the environment in .venv stays)
+	rm -rf _build
+
+.venv/synced: pyproject.toml uv.lock .python-version | $(UV)
+	$(UV) sync --locked --compile-bytecode --quiet
+	@touch $@
+
+.uv/bin/uv:
+	@echo "getting uv $(UV_VERSION) into .uv"
+	@python3 -m venv .uv 2>/dev/null && .uv/bin/python -m pip install -q uv==$(UV_VERSION) \
+	  || python3 -m pip install -q --target .uv uv==$(UV_VERSION) \
+	  || { echo "Could not install uv: install it (https://docs.astral.sh/uv/), or" \
+	         "Python's venv and pip (Debian: python3-venv), and try again." >&2; exit 1; }

@@ -1,0 +1,79 @@
+"""Sphinx configuration: sources in docs/, this file at the top (sphinx-build -c . docs).
+
+The Makefile calls it once for each edition; see the README.
+"""
+
+import sys
+from pathlib import Path
+
+import jax
+
+ROOT = Path(__file__).resolve().parent
+BUILD = ROOT / "_build"
+sys.path.insert(0, str(ROOT / "docs/_ext"))
+
+from input_digest import input_digest  # noqa: E402  (found on the path set above)
+from inventories import inventory  # noqa: E402
+
+# -- project ----------------------------------------------------------------------------
+project = "Distributed computing in JAX"
+author = "the authors of “Distributed computing in JAX”"
+project_copyright = f"2026, {author}. Text and figures CC BY 4.0, code Apache-2.0"
+version = release = f"for JAX {jax.__version__}"
+editions = {"en": "English"}
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "sphinx_book_theme",  # for its directives in builders that write no HTML
+    "sphinx_codeautolink",
+    "editions",
+    "honest_build",
+    "mathml",
+    "page_assets",
+    "page_execution",
+]
+exclude_patterns = ["_*"]
+nitpicky = True
+numfig = True
+
+# -- pages and their execution ----------------------------------------------------------
+myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(BUILD / "executed" / input_digest(ROOT))
+nb_execution_timeout = 120
+nb_output_stderr = "error"
+nb_merge_streams = True
+nb_mime_priority_overrides = [("gettext", "image/svg+xml", 1)]
+
+# -- links to other projects ------------------------------------------------------------
+intersphinx_mapping = {
+    name: (url, inventory(ROOT / f"docs/_inventories/{name}.txt", BUILD))
+    for name, url in {
+        "jax": "https://docs.jax.dev/en/latest/",
+        "numpy": "https://numpy.org/doc/stable/",
+        "python": "https://docs.python.org/3/",
+    }.items()
+}
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+
+# -- HTML -------------------------------------------------------------------------------
+html_theme = "sphinx_book_theme"
+html_title = project
+html_static_path = ["docs/_static"]
+html_css_files = ["site.css"]
+html_context = {"default_mode": "auto"}
+html_math_renderer = "mathml"
+html_copy_source = True
+html_show_sphinx = False
+templates_path = [str(ROOT / "docs/_templates")]
+html_theme_options = {
+    "article_header_end": ["language-switcher.html", "article-header-buttons.html"],
+    "navbar_persistent": [],  # one search field is enough
+    "show_toc_level": 2,
+    "use_fullscreen_button": False,
+}

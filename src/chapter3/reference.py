@@ -1,0 +1,36 @@
+"""Single-device references in NumPy float64, to which distributed results are compared."""
+
+import numpy as np
+from jaxtyping import ArrayLike, Float64
+
+
+def f64(array: ArrayLike) -> np.ndarray:
+    """Return `array` (any shape, JAX or NumPy) as a NumPy float64 array."""
+    return np.asarray(array, dtype=np.float64)
+
+
+def mse(
+    w: Float64[np.ndarray, " features"],
+    x: Float64[np.ndarray, "batch features"],
+    y: Float64[np.ndarray, " batch"],
+) -> float:
+    """Mean squared error of the linear model `x @ w` on one batch."""
+    return float(np.mean((x @ w - y) ** 2))
+
+
+def grad_mse(
+    w: Float64[np.ndarray, " features"],
+    x: Float64[np.ndarray, "batch features"],
+    y: Float64[np.ndarray, " batch"],
+) -> Float64[np.ndarray, " features"]:
+    """Gradient of `mse` with respect to `w`, written by hand.
+
+    Args:
+        w: weights, shape (features,).
+        x: inputs, shape (batch, features); the global batch or one device's shard.
+        y: targets, shape (batch,).
+
+    Returns:
+        Shape (features,): 2/batch · xᵀ(x w - y).
+    """
+    return 2 / len(x) * x.T @ (x @ w - y)
