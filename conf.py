@@ -1,12 +1,11 @@
-"""Sphinx configuration: sources in docs/, this file at the top (sphinx-build -c . docs).
+"""Sphinx configuration (sources in docs/, this file at the top: sphinx-build -c .).
 
 The Makefile calls it once for each edition; see the README.
 """
 
 import sys
+from importlib import metadata  # not version(): that is a Sphinx setting
 from pathlib import Path
-
-import jax
 
 ROOT = Path(__file__).resolve().parent
 BUILD = ROOT / "_build"
@@ -15,11 +14,11 @@ sys.path.insert(0, str(ROOT / "docs/_ext"))
 from input_digest import input_digest  # noqa: E402  (found on the path set above)
 from inventories import inventory  # noqa: E402
 
-# -- project ----------------------------------------------------------------------------
+# -- project ---------------------------------------------------------------------------
 project = "Distributed computing in JAX"
 author = "the authors of “Distributed computing in JAX”"
 project_copyright = f"2026, {author}. Text and figures CC BY 4.0, code Apache-2.0"
-version = release = f"for JAX {jax.__version__}"
+version = release = f"for JAX {metadata.version('jax')}"
 editions = {"en": "English"}
 
 extensions = [
@@ -39,7 +38,7 @@ exclude_patterns = ["_*"]
 nitpicky = True
 numfig = True
 
-# -- pages and their execution ----------------------------------------------------------
+# -- pages and their execution ---------------------------------------------------------
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
@@ -47,9 +46,12 @@ nb_execution_cache_path = str(BUILD / "executed" / input_digest(ROOT))
 nb_execution_timeout = 120
 nb_output_stderr = "error"
 nb_merge_streams = True
+nb_render_markdown_format = "myst"
+nb_code_prompt_show = "Show the code"
+nb_code_prompt_hide = "Hide the code"
 nb_mime_priority_overrides = [("gettext", "image/svg+xml", 1)]
 
-# -- links to other projects ------------------------------------------------------------
+# -- links to other projects -----------------------------------------------------------
 intersphinx_mapping = {
     name: (url, inventory(ROOT / f"docs/_inventories/{name}.txt", BUILD))
     for name, url in {
@@ -61,7 +63,7 @@ intersphinx_mapping = {
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 
-# -- HTML -------------------------------------------------------------------------------
+# -- HTML ------------------------------------------------------------------------------
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["docs/_static"]

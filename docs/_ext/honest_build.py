@@ -8,11 +8,12 @@ output when execution was switched off. None of these passes here.
 from pathlib import Path
 
 from docutils import nodes
-from pages import read_page
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
+
+from pages import read_page
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ def _mark(app: Sphinx) -> Path:
 
 
 def forget_unfinished_build(app: Sphinx, config: Config) -> None:
-    """Handle `config-inited`: read everything again if the last build did not succeed."""
+    """Handle `config-inited`: read all again if the last build did not succeed."""
     mark = _mark(app)
     if mark.exists():
         Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)

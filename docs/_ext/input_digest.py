@@ -1,8 +1,8 @@
 """A digest of all that the pages' outputs depend on besides their own cells.
 
-MyST-NB's cache knows a page by its cells alone: after a change in the package it would go
-on to show the old output. A cache folder named by this digest cures that. It is coarse on
-purpose: a change in the package executes every page again.
+MyST-NB's cache knows a page by its cells alone: after a change in the package it would
+go on to show the old output. A cache folder named by this digest cures that. It is
+coarse on purpose: a change in the package executes every page again.
 """
 
 import hashlib

@@ -14,9 +14,7 @@ def _mathml(node: nodes.Element, latex: str, *, block: bool) -> str:
     try:
         return _converter.convert_with_local_state(latex, displaystyle=block)
     except LatexError as error:
-        logger.warning(
-            "formula does not convert: %s: %s", latex, error, location=node
-        )
+        logger.warning("formula does not convert: %s: %s", latex, error, location=node)
         return ""
 
 

@@ -32,8 +32,9 @@ ICONS = {
     *("download", "expand", "file", "file-lines", "file-pdf", "home", "language"),
     *("list", "magnifying-glass", "moon", "sun"),
 }
-"""Icons of Font Awesome that the theme's buttons use; `fa-solid-900.woff2` has these."""
+"""Font Awesome's icons on the theme's buttons; `fa-solid-900.woff2` has only these."""
 
+_NOT_KEPT = re.compile(r"@import [^;]*;|/\*# sourceMappingURL=.*?\*/")
 _ICON_RULE = re.compile(r"((?:\.fa-[\w-]+,?)+)\{--fa:[^}]*\}")
 
 
@@ -55,7 +56,7 @@ def styles(static: Path) -> str:
     parts = []
     for pattern in STYLES:
         (path,) = static.glob(pattern)
-        text = re.sub(r"@import [^;]*;|/\*# sourceMappingURL=.*?\*/", "", path.read_text())
+        text = re.sub(_NOT_KEPT, "", path.read_text())
         parts.append(text.replace("url(../", "url("))
     return _ICON_RULE.sub(_keep_icon, "\n".join(parts))
 

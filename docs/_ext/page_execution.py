@@ -1,13 +1,13 @@
 """Execute the pages ahead of Sphinx, several at a time, into MyST-NB's cache.
 
 Sphinx and MyST-NB can execute pages in parallel themselves, but most cold builds fail
-then: the readers race to create the cache's tables, the cache drops entries that another
-reader has just added, and the kernels race for free TCP ports. Here one process executes
-all pages that are not in the cache, each in a kernel of its own that is reached over
-Unix sockets in a folder of its own, and it alone writes the cache. MyST-NB then finds
-every page there.
+then: the readers race to create the cache's tables, the cache drops entries that
+another reader has just added, and the kernels race for free TCP ports. Here one process
+executes all pages that are not in the cache, each in a kernel of its own that is
+reached over Unix sockets in a folder of its own, and it alone writes the cache. MyST-NB
+then finds every page there.
 
-A page that fails ends the build at once: page, cell and Python error are the last lines.
+If pages fail, the build ends: page, cell and Python error are the last lines.
 """
 
 import asyncio
@@ -24,17 +24,18 @@ from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.cache.main import JupyterCacheBase
 from jupyter_client.manager import AsyncKernelManager
-from kernel_environment import kernel_environment
 from nbclient.client import NotebookClient
 from nbclient.exceptions import (
     CellExecutionError,
     CellTimeoutError,
     DeadKernelError,
 )
-from pages import Page, read_page
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
+
+from kernel_environment import kernel_environment
+from pages import Page, read_page, settings
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Failure:
 
     @property
     def place(self) -> str:
-        """Page, cell (code cells counted from 1) and line, as the author looks them up."""
+        """Page, code cell (counted from 1) and line, for the author to look up."""
         code = [i for i, c in enumerate(self.page.notebook.cells) if _is_code(c)]
         number = code.index(self.cell) + 1 if self.cell in code else 1
         line = self.page.line(self.cell)
@@ -61,7 +62,7 @@ def execute_pages(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> No
     pages = [page for page in pages if page.config.execution_mode == "cache"]
     if not pages:
         return
-    cache = open_cache(Path(env.mystnb_config.execution_cache_path))
+    cache = open_cache(Path(settings(env).execution_cache_path))
     todo = [page for page in pages if not _is_cached(cache, page)]
     if not todo:
         return
@@ -72,7 +73,8 @@ def execute_pages(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> No
         # Not an exception for Sphinx: it would close with the advice to report a bug.
         sys.exit(_report(failures))
     for page in todo:
-        if not _is_cached(cache, read_page(env, page.docname)):
+        again = read_page(env, page.docname)
+        if again is None or not _is_cached(cache, again):
             raise ExtensionError(f"{page.docname} was executed but is not in the cache")
 
 
@@ -151,7 +153,7 @@ async def _execute(page: Page, environment: dict[str, str]) -> Failure | None:
             timeout=page.config.execution_timeout,
             resources={"metadata": {"path": str(page.path.parent)}},
             shutdown_kernel="immediate",
-            record_timing=False,  # it would change the cells' metadata, a part of the key
+            record_timing=False,  # else it changes the cells' metadata, part of the key
         )
         cell = 0
         try:
@@ -159,8 +161,8 @@ async def _execute(page: Page, environment: dict[str, str]) -> Failure | None:
             await client.async_start_new_kernel_client()
             for cell, source in enumerate(page.notebook.cells):
                 await client.async_execute_cell(source, cell)
-            info = await client.async_wait_for_reply(client.kc.kernel_info())
-            page.notebook.metadata["language_info"] = info["content"]["language_info"]
+            language = {"name": "python", "pygments_lexer": "ipython3"}
+            page.notebook.metadata["language_info"] = language
         except CellExecutionError as error:
             trace = re.sub(r"\x1b\[[\d;]*m", "", error.traceback)
             what = f"{error.ename}: {error.evalue}"
@@ -168,10 +170,10 @@ async def _execute(page: Page, environment: dict[str, str]) -> Failure | None:
                 what += f"in «{at[1].strip()}»"  # an assert without a message
             return Failure(page, cell, what, trace)
         except CellTimeoutError:
-            limit = f"no end after {page.config.execution_timeout} s"
-            return Failure(page, cell, f"CellTimeoutError: {limit}", _source(page, cell))
+            what = f"CellTimeoutError: no end after {page.config.execution_timeout} s"
+            return Failure(page, cell, what, _source(page, cell))
         except (DeadKernelError, RuntimeError) as error:
-            what = f"DeadKernelError: the Python process ended or never answered: {error}"
+            what = f"DeadKernelError: the Python process has ended ({error})"
             return Failure(page, cell, what, _source(page, cell))
         finally:
             await client._async_cleanup_kernel()
@@ -183,9 +185,7 @@ def _source(page: Page, cell: int) -> str:
 
 
 def _report(failures: list[Failure]) -> str:
-    parts = [
-        f"{'-' * 8} {f.place} {'-' * 8}\n{f.details.strip()}\n" for f in failures
-    ]
+    parts = [f"{'-' * 8} {f.place} {'-' * 8}\n{f.details.strip()}\n" for f in failures]
     summary = [f"{f.place}: {_first_line(f.error)}" for f in failures]
     count = f"The examples of {len(failures)} page{'s' * (len(failures) > 1)} failed:"
     return "\n".join(["", *parts, count, *summary])
@@ -201,9 +201,9 @@ def report_times(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app._warncount or app.builder.name != "html":
         return
     data = getattr(app.env, "nb_metadata", {})
-    runs = {name: d["exec_data"] for name, d in sorted(data.items()) if d.get("exec_data")}
-    for name, run in runs.items():
-        print(f"  {run['runtime']:6.1f} s  {name}", file=sys.stdout)
+    runs = {name: d["exec_data"] for name, d in data.items() if d.get("exec_data")}
+    for name, run in sorted(runs.items()):
+        _say(f"  {run['runtime']:6.1f} s  {name}")
     total = sum(run["runtime"] for run in runs.values())
     _say(f"  {total:6.1f} s  in all to execute {len(runs)} pages (when last executed)")
 

@@ -9,6 +9,11 @@ from nbformat import NotebookNode
 from sphinx.environment import BuildEnvironment
 
 
+def settings(env: BuildEnvironment) -> NbParserConfig:
+    """Return MyST-NB's settings, which it keeps on Sphinx's environment."""
+    return vars(env)["mystnb_config"]
+
+
 @dataclass(frozen=True)
 class Page:
     """One page with code cells.
@@ -26,7 +31,7 @@ class Page:
     config: NbParserConfig
 
     def line(self, cell: int) -> int:
-        """Line of the source on which a cell (counted from 0 in the notebook) begins."""
+        """Line of the source on which a cell (counted from 0) begins."""
         lines = self.notebook.metadata.get("source_map", [])
         return lines[cell] + 1 if cell < len(lines) else 1
 
@@ -35,11 +40,11 @@ def read_page(env: BuildEnvironment, docname: str) -> Page | None:
     """Read a page; None if it is plain text without code cells."""
     path = Path(env.doc2path(docname))
     text = path.read_text(encoding="utf-8")
-    reader = create_nb_reader(str(path), env.myst_config, env.mystnb_config, text)
+    config = settings(env)
+    reader = create_nb_reader(str(path), vars(env)["myst_config"], config, text)
     if reader is None:
         return None
     notebook = reader.read(text)
-    config = env.mystnb_config
     overrides = dict(notebook.metadata.get(config.metadata_key, {}))
     overrides.pop("output_folder", None)
     return Page(docname, path, notebook, config.copy(**overrides))

@@ -45,9 +45,9 @@ def simulate_devices(count: int = 8) -> list[jax.Device]:
     configured = jax.config.jax_num_cpu_devices
     if configured not in (-1, count):
         raise RuntimeError(
-            f"jax_num_cpu_devices is {configured}, but {count} devices are needed here. "
-            "Take the setting (or the variable JAX_NUM_CPU_DEVICES) away and start "
-            "Python again."
+            f"jax_num_cpu_devices is {configured}, but {count} devices are needed "
+            "here. Take the setting (or the variable JAX_NUM_CPU_DEVICES) away and "
+            "start Python again."
         )
     if not named:
         os.environ["XLA_FLAGS"] = f"{flags} {_FLAG}={count}".strip()

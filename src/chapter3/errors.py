@@ -1,12 +1,12 @@
 """Deliberate errors: run what must fail, and show its message."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def expect_error(kind: type[Exception], match: str) -> Iterator[None]:
+def expect_error(kind: type[Exception], match: str) -> Generator[None]:
     """Run a block that must raise, and print the error as the reader would see it.
 
     A page that shows a failing form uses it, so that the build fails on the day when

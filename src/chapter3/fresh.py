@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,7 @@ class Finished:
     stderr: str
 
 
-def run_python(
-    program: str, *, seconds: float = 120, **environment: str
-) -> Finished:
+def run_python(program: str, *, seconds: float = 120, **environment: str) -> Finished:
     """Run `program` in a new Python process that knows nothing of this one's devices.
 
     Args:
@@ -73,7 +72,7 @@ def run_python_each(
     """
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         started = {
-            name: pool.submit(run_python, source, **environment)
+            name: pool.submit(partial(run_python, source, **environment))
             for name, (source, environment) in programs.items()
         }
         return {name: future.result() for name, future in started.items()}

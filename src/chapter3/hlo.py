@@ -3,6 +3,9 @@
 `jax.jit(f).lower(...).compile()` returns the program that runs; its text (HLO) is for
 one device. A collective inside a loop stands there once and runs many times, so that
 counting lines of text counts wrongly. This reader follows the calls from the entry.
+
+The text is of the program for this backend. The CPU backend, for one, sends bfloat16
+arrays as float32.
 """
 
 import math
@@ -135,7 +138,7 @@ def _bits(dtype: str) -> int:
         return 0
     if dtype == "pred":
         return 8
-    return int(re.search(r"\d+", dtype)[0])
+    return int("".join(re.findall(r"\d+", dtype)[:1]))
 
 
 def _computations(text: str) -> tuple[dict[str, list[str]], str]:

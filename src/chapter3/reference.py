@@ -1,4 +1,4 @@
-"""Single-device references in NumPy float64, to which distributed results are compared."""
+"""Single-device references in NumPy float64, which distributed results must equal."""
 
 import numpy as np
 from jaxtyping import ArrayLike, Float64

@@ -44,7 +44,9 @@ def _iota(text: str) -> np.ndarray:
     found = re.match(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text)
     if not found:
         raise ValueError(f"replica groups in an unknown notation: {text[:80]!r}")
-    shape, start, order = ([int(n) for n in (g or "").split(",") if n] for g in found.groups())
+    shape, start, order = (
+        [int(n) for n in (g or "").split(",") if n] for g in found.groups()
+    )
     array = np.arange(math.prod(start)).reshape(start)
     return (array.transpose(order) if order else array).reshape(shape)
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """One stage's forward or backward of one microbatch.
 
     Attributes:
@@ -27,8 +27,7 @@ class Work:
     stage: int
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """A piece of work with its place and time (in ticks)."""
 
     work: Work
@@ -108,7 +107,7 @@ def gpipe(devices: int, microbatches: int, backward: int = 1) -> Schedule:
         [Work("F", i, s) for i in all_of] + [Work("B", i, s) for i in all_of]
         for s in range(devices)
     ]
-    return _simulate("GPipe", orders, microbatches, 1, Fraction(1), Fraction(backward))
+    return _simulate("GPipe", orders, microbatches, 1, backward)
 
 
 def naive(devices: int, microbatches: int = 1, backward: int = 1) -> Schedule:
@@ -120,8 +119,7 @@ def naive(devices: int, microbatches: int = 1, backward: int = 1) -> Schedule:
     """
     _check(devices, microbatches)
     orders = [[Work("F", 0, s), Work("B", 0, s)] for s in range(devices)]
-    whole = Fraction(microbatches)
-    return _simulate("naive", orders, 1, 1, whole, whole * backward)
+    return _simulate("naive", orders, 1, 1, backward, ticks=Fraction(microbatches))
 
 
 def one_forward_one_backward(
@@ -141,7 +139,7 @@ def one_forward_one_backward(
         forwards = [Work("F", i, s) for i in range(microbatches)]
         backwards = [Work("B", i, s) for i in range(microbatches)]
         orders.append(_alternate(forwards, backwards, devices - 1 - s))
-    return _simulate("1F1B", orders, microbatches, 1, Fraction(1), Fraction(backward))
+    return _simulate("1F1B", orders, microbatches, 1, backward)
 
 
 def interleaved(
@@ -182,10 +180,8 @@ def interleaved(
         backwards = [Work("B", i, (chunks - 1 - c) * devices + d) for i, c in turns]
         ahead = 2 * (devices - 1 - d) + (chunks - 1) * devices
         orders.append(_alternate(forwards, backwards, ahead))
-    tick = Fraction(1, chunks)
-    return _simulate(
-        "interleaved 1F1B", orders, microbatches, chunks, tick, backward * tick
-    )
+    ticks = Fraction(1, chunks)
+    return _simulate("interleaved 1F1B", orders, microbatches, chunks, backward, ticks)
 
 
 def bubble(devices: int, microbatches: int, chunks: int = 1) -> Fraction:
@@ -228,14 +224,16 @@ def _simulate(
     orders: list[list[Work]],
     microbatches: int,
     chunks: int,
-    forward: Fraction,
-    backward: Fraction,
+    backward: int,
+    ticks: Fraction = Fraction(1),
 ) -> Schedule:
-    """Start each device's work in its order, as early as possible."""
-    devices = len(orders)
-    last_stage = devices * chunks - 1
-    done: dict[Work, Fraction] = {}
-    free = [Fraction(0)] * devices
+    """Start each device's work in its order, as early as possible.
+
+    Time is counted in whole forwards here, each of which takes `ticks` ticks.
+    """
+    last_stage = len(orders) * chunks - 1
+    done: dict[Work, int] = {}
+    free = [0] * len(orders)
     waiting = [list(reversed(order)) for order in orders]
     slots = []
     while any(waiting):
@@ -245,9 +243,9 @@ def _simulate(
                 work = todo.pop()
                 ready = [done[w] for w in _needs(work, last_stage)]
                 start = max([free[device], *ready])
-                duration = forward if work.phase == "F" else backward
-                slots.append(Slot(work, device, start, duration))
+                duration = 1 if work.phase == "F" else backward
+                slots.append(Slot(work, device, start * ticks, duration * ticks))
                 done[work] = free[device] = start + duration
         if len(slots) == before:
             raise RuntimeError(f"{name}: the devices wait for one another")
-    return Schedule(name, devices, microbatches, chunks, tuple(slots))
+    return Schedule(name, len(orders), microbatches, chunks, tuple(slots))

@@ -3,9 +3,9 @@
 Every count is for the ring algorithm and for one device. A device sends as many bytes
 as it receives; the count is of either, not of both together.
 
-Source: “Bandwidth optimal all-reduce algorithms for clusters of workstations” (Patarasuk
-and Yuan, 2009) for the ring; “Collective communication: theory, practice, and
-experience” (Chan and others, 2007) for the time model.
+Source: “Bandwidth optimal all-reduce algorithms for clusters of workstations”
+(Patarasuk and Yuan, 2009) for the ring; “Collective communication: theory, practice,
+and experience” (Chan and others, 2007) for the time model.
 """
 
 _FULL_ROUNDS = {

@@ -94,5 +94,3 @@ def _in_slab(held: Holding, device: int, slab: int):
         (cut.indices(size)[0] / size, len(range(*cut.indices(size))) / size)
         for cut, size in zip((rows, columns), held.shape[-2:], strict=True)
     ]
-
-

@@ -21,7 +21,7 @@ class FigureRenderer:
     @staticmethod
     def handle_mime(
         renderer: NbElementRenderer, data: MimeData, inline: bool
-    ) -> list[nodes.Element] | None:
+    ) -> list[nodes.Node] | None:
         """Return the figure, or None if this output is not one of ours."""
         about = data.output_metadata.get("image/svg+xml", {})
         if inline or data.mime_type != "image/svg+xml" or "caption" not in about:

@@ -68,6 +68,8 @@ def show(
 
 def _compact(svg: str) -> str:
     """Halve the size: no prolog, no metadata, no digits that no screen shows."""
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg[svg.index("<svg") :], flags=re.S)
+    svg = re.sub(
+        r"<metadata>.*?</metadata>\s*", "", svg[svg.index("<svg") :], flags=re.S
+    )
     svg = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", svg)
     return re.sub(r"\s*\n\s*", "\n", svg)

@@ -1,0 +1,19 @@
+"""Eight devices, and JAX as strict as it can be: what learners get wrong is an error.
+
+Arrays in the signatures of the package are checked against their annotations here, and
+only here: readers need no run-time type checker.
+"""
+
+from jaxtyping import install_import_hook
+
+install_import_hook("chapter3", "typecheck.checked")
+
+import jax  # noqa: E402  (the hook must come first)
+
+from chapter3 import simulate_devices  # noqa: E402
+
+# Eight is the smallest number with two factorisations into a mesh of two axes, 4x2 and
+# 2x4, that a mistake in the order of axes cannot confuse.
+simulate_devices(8)
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -1,0 +1,120 @@
+import re
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from chapter3 import device_mesh, figures
+from chapter3.figures._style import PALETTE, luminance, on
+from chapter3.schedules import gpipe, interleaved, naive
+
+WORDS = {"name": "fig-x", "alt": "A falling line.", "caption": "It falls."}
+
+
+@pytest.fixture
+def bubble():
+    return figures.draw_bubble()
+
+
+@pytest.mark.parametrize("missing", ["name", "alt", "caption"])
+def test_words_cannot_be_left_out(bubble, missing):
+    words = {k: v for k, v in WORDS.items() if k != missing}
+    with pytest.raises(TypeError, match=missing):
+        figures.show(bubble, **words)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"alt": " "}, {"caption": ""}, {"alt": "It falls."}, {"name": "bubble"}]
+)
+def test_empty_words_are_refused(bubble, bad):
+    with pytest.raises(ValueError, match="fig-"):
+        figures.show(bubble, **(WORDS | bad))
+
+
+def test_display_carries_the_words(bubble):
+    data, metadata = figures.show(bubble, **WORDS, wide=True)._repr_mimebundle_()
+    assert list(data) == ["image/svg+xml"] and data["image/svg+xml"].startswith("<svg")
+    assert metadata["image/svg+xml"] == WORDS | {"classes": "wide"}
+
+
+DRAWN = {
+    "schedules": lambda: figures.draw_schedules([naive(4, 4), interleaved(4, 8)]),
+    "bubble": figures.draw_bubble,
+    "in_flight": figures.draw_in_flight,
+    "memory": lambda: figures.draw_memory(7_500_000_000),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_same_figure_is_the_same_file_small_and_with_real_text(name):
+    first, second = (figures.show(DRAWN[name](), **WORDS).svg for _ in range(2))
+    assert first == second
+    assert len(first) < 120_000
+    assert "<text" in first and "<image" not in first
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_readers_settings_do_not_matter(name):
+    plain = figures.show(DRAWN[name](), **WORDS).svg
+    with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9}):
+        assert figures.show(DRAWN[name](), **WORDS).svg == plain
+
+
+def texts(figure):
+    svg = figures.show(figure, **WORDS).svg
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+def test_a_schedule_shows_all_its_work_and_its_bubble():
+    schedule = gpipe(4, 8)
+    shown = texts(figures.draw_schedules([schedule]))
+    assert "GPipe, m = 8: idle 3/11 = 27 %" in shown
+    numbers = [t for t in shown if t in set("4567")]
+    # Microbatches 4 to 7: forward and backward on each of four devices; the time axis
+    # adds labels of its own.
+    assert len(numbers) - shown[: shown.index("0")].count("4") >= 4 * 2 * 4
+
+
+def test_memory_figure_prints_the_computed_totals():
+    shown = texts(figures.draw_memory(7_500_000_000))
+    for title in ("DP: 120.0", "ZeRO-1: 31.4", "ZeRO-2: 16.6", "ZeRO-3: 1.9"):
+        assert f"{title} GB at N = 64" in shown
+
+
+@pytest.mark.parametrize(
+    "spec", [P("a"), P(None, "b"), P("a", "b"), P(), P(("a", "b"))]
+)
+def test_holding_says_where_the_data_is(spec):
+    mesh = device_mesh({"a": 4, "b": 2})
+    values = np.arange(64.0, dtype=np.float32).reshape(8, 8)
+    array = jax.device_put(values, NamedSharding(mesh, spec))
+    held = figures.holding(array)
+    assert held.shape == (8, 8) and sorted(held.blocks) == list(range(8))
+    for shard in array.addressable_shards:
+        np.testing.assert_array_equal(shard.data, values[held.blocks[shard.device.id]])
+
+
+def test_holdings_are_drawn_where_they_are():
+    mesh = device_mesh({"four": 4})
+    x = jax.device_put(jnp.ones((8, 8)), NamedSharding(mesh, P("four")))
+    figure = figures.draw_holdings({"data": {"x": figures.holding(x)}}, devices=4)
+    for device, panel in enumerate(figure.axes):
+        _, block = panel.patches
+        assert block.get_height() == pytest.approx(0.25)
+        assert block.get_y() == pytest.approx(0.75 - 0.25 * device)
+
+
+def test_an_array_that_a_device_does_not_hold_is_an_empty_outline():
+    alone = jax.device_put(jnp.ones((8, 8)), jax.devices()[0])
+    figure = figures.draw_holdings({"one": {"x": figures.holding(alone)}}, devices=2)
+    assert [len(panel.patches) for panel in figure.axes] == [2, 1]
+
+
+@pytest.mark.parametrize("colour", PALETTE)
+def test_numbers_can_be_read_on_every_colour(colour):
+    light, dark = sorted((luminance(colour), luminance(on(colour))), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5  # WCAG 2.2, level AA

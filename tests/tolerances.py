@@ -1,0 +1,8 @@
+"""Every tolerance of the tests, with its reason. Anything else is compared exactly."""
+
+FLOAT32_SUM = {"rtol": 1e-5, "atol": 1e-6}
+"""float32 against float64, for sums of up to some thousand terms of size one: rounding
+errors of 6e-8 each, added in an order that the device chooses."""
+
+FLOAT64_SUM = {"rtol": 1e-12}
+"""float64 against float64, summed in another order."""
