@@ -35,7 +35,7 @@ html: .venv/synced ## build the site, executing the pages that changed (the defa
 	@echo "The site is ready: open _build/html/index.html"
 
 test: lint html ## check everything: lint, types, the site, unit tests, the built pages
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 lint: .venv/synced
 	$(BIN)/ruff check .

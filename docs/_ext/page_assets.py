@@ -22,6 +22,7 @@ STYLES = (
 SCRIPTS = (
     "documentation_options.js",
     "doctools.js",
+    "translations.js",  # of a language other than English
     "sphinx_highlight.js",
     "scripts/sphinx-book-theme.js",
     "scripts/bootstrap.js",
@@ -68,7 +69,8 @@ def _keep_icon(rule: re.Match[str]) -> str:
 
 def scripts(static: Path) -> str:
     """Join the scripts, in the order in which the theme runs them."""
-    parts = ((static / name).read_text() for name in SCRIPTS)
+    paths = (static / name for name in SCRIPTS)
+    parts = (path.read_text() for path in paths if path.exists())
     return ";\n".join(re.sub(r"//# sourceMappingURL=.*", "", part) for part in parts)
 
 

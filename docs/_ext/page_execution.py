@@ -56,6 +56,12 @@ class Failure:
         return f"{self.page.path.name}, code cell {number} (line {line})"
 
 
+def keep_notebooks_out_of_the_site(app: Sphinx) -> None:
+    """Handle `builder-inited`: MyST-NB would write its files beside the pages."""
+    private = str(Path(app.doctreedir, "notebooks"))
+    vars(app.env)["mystnb_config"] = settings(app.env).copy(output_folder=private)
+
+
 def execute_pages(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
     """Handle `env-before-read-docs`: execute those of `docnames` that need it."""
     pages = [page for name in sorted(docnames) if (page := read_page(env, name))]
@@ -210,6 +216,8 @@ def report_times(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the handlers."""
+    # After MyST-NB's own handler, which makes the settings.
+    app.connect("builder-inited", keep_notebooks_out_of_the_site, priority=600)
     app.connect("env-before-read-docs", execute_pages)
     app.connect("build-finished", report_times)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -31,9 +31,9 @@ class Page:
     config: NbParserConfig
 
     def line(self, cell: int) -> int:
-        """Line of the source on which a cell (counted from 0) begins."""
+        """Line of the source on which a cell (counted from 0) is opened."""
         lines = self.notebook.metadata.get("source_map", [])
-        return lines[cell] + 1 if cell < len(lines) else 1
+        return lines[cell] if cell < len(lines) else 1
 
 
 def read_page(env: BuildEnvironment, docname: str) -> Page | None:

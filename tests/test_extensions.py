@@ -1,0 +1,110 @@
+"""The small modules that conf.py uses, each by itself."""
+
+import shutil
+
+import pytest
+from bs4 import BeautifulSoup
+from docutils import nodes
+from small_site import ROOT
+from sphinx.util.inventory import InventoryFile
+
+import editions
+import mathml
+import page_assets
+from input_digest import input_digest
+from inventories import inventory
+from kernel_environment import kernel_environment
+
+
+def test_folders_of_editions():
+    assert [editions.folder(n) for n in ("en", "zh_CN")] == ["en", "zh-cn"]
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_formula_as_mathml(block):
+    latex = r"\frac{1}{N} \sum_{i=1}^{N} \nabla L_{B_i}"
+    written = mathml._mathml(nodes.math(), latex, block=block)
+    tree = BeautifulSoup(written, "html.parser")
+    assert tree.math and tree.mfrac and tree.find("msub")
+    assert (tree.math.get("display") == "block") == block
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    for folder in ("src/chapter3", "examples", "docs/_ext"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("src/chapter3/a.py", "examples/b.py", "uv.lock"):
+        (tmp_path / name).write_text("1")
+    shutil.copy(ROOT / "docs/_ext/kernel_environment.py", tmp_path / "docs/_ext")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "src/chapter3/a.py",
+        "src/chapter3/new.py",
+        "examples/b.py",
+        "examples/data.csv",
+        "uv.lock",
+        "docs/_ext/kernel_environment.py",
+    ],
+)
+def test_digest_changes_with_every_input(inputs, changed):
+    before = input_digest(inputs)
+    assert input_digest(inputs) == before
+    (inputs / changed).write_text("2")
+    assert input_digest(inputs) != before
+
+
+def test_digest_changes_when_a_file_is_renamed(inputs):
+    before = input_digest(inputs)
+    (inputs / "src/chapter3/a.py").rename(inputs / "src/chapter3/c.py")
+    assert input_digest(inputs) != before
+
+
+def test_digest_changes_with_jax_and_python(inputs, monkeypatch):
+    digests = {input_digest(inputs)}
+    monkeypatch.setattr("input_digest.metadata.version", lambda name: "9.9")
+    digests.add(input_digest(inputs))
+    monkeypatch.setattr("input_digest.sys.version", "3.99")
+    digests.add(input_digest(inputs))
+    assert len(digests) == 3
+
+
+def test_digest_leaves_out_what_python_writes(inputs):
+    before = input_digest(inputs)
+    (inputs / "src/chapter3/__pycache__").mkdir()
+    (inputs / "src/chapter3/__pycache__/a.py").write_text("compiled")
+    assert input_digest(inputs) == before
+
+
+def test_kernels_inherit_nothing_that_changes_outputs(tmp_path, monkeypatch):
+    for name in ("JAX_ENABLE_X64", "XLA_FLAGS", "PYTHONSTARTUP", "MATPLOTLIBRC"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    environment = kernel_environment(tmp_path)
+    assert environment["LANG"] == "C.UTF-8"
+    assert environment["JAX_PLATFORMS"] == "cpu"
+    for name in ("JAX_ENABLE_X64", "XLA_FLAGS", "PYTHONSTARTUP", "MATPLOTLIBRC"):
+        assert name not in environment
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs/_inventories").glob("*.txt")))
+def test_inventory_is_what_intersphinx_reads(path, tmp_path):
+    packed = inventory(path, tmp_path)
+    with open(packed, "rb") as file:  # noqa: PTH123  (Sphinx wants the file itself)
+        loaded = InventoryFile.load(
+            file, "https://example.org", lambda a, b: f"{a}/{b}"
+        )
+    names = [line.split()[0] for line in path.read_text().splitlines()[4:] if line]
+    assert names == sorted(names), "keep the lines in order"
+    assert sum(len(objects) for objects in loaded.values()) == len(names)
+
+
+def test_unused_icons_are_dropped():
+    kept = page_assets._ICON_RULE.sub(
+        page_assets._keep_icon,
+        '.fa-sun{--fa:"a"}.fa-0{--fa:"b"}.fa-bars,.fa-x{--fa:"c"}.other{color:red}',
+    )
+    assert kept == '.fa-sun{--fa:"a"}.fa-bars,.fa-x{--fa:"c"}.other{color:red}'
