@@ -19,10 +19,10 @@ BIN := .venv/bin
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME UV_PROJECT_ENVIRONMENT
 
 .DEFAULT_GOAL := html
-.PHONY: help html test lint serve clean
+.PHONY: help html test lint serve clean newest-jax
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 html: .venv/synced ## build the site, executing the pages that changed (the default)
 	@for language in $(EDITIONS); do \
@@ -45,6 +45,9 @@ lint: .venv/synced
 serve: .venv/synced ## build, open a local server, and rebuild on each change
 	$(BIN)/sphinx-autobuild $(SPHINX_FLAGS) -b html --watch src --watch examples \
 	  --watch docs/_ext -d _build/doctrees/en docs _build/html/en
+
+newest-jax: .venv/synced ## put the newest JAX in place of the locked one (until the lock changes)
+	$(UV) pip install --python $(BIN)/python --quiet --upgrade --compile-bytecode jax jaxlib
 
 clean: ## remove what was built (the environment in .venv stays)
 	rm -rf _build

@@ -61,7 +61,9 @@ intersphinx_mapping = {
     }.items()
 }
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+autodoc_typehints = "none"  # the docstrings say what an argument is
+default_role = "code"
+napoleon_use_ivar = True
 
 # -- HTML ------------------------------------------------------------------------------
 html_theme = "sphinx_book_theme"

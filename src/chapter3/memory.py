@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2}
-"""Optimizer: number of values it keeps for each parameter."""
+"""Number of values that an optimizer keeps for each parameter."""
 
 SHARDED = {
     "DP": (),
@@ -13,7 +13,7 @@ SHARDED = {
     "ZeRO-2": ("gradients", "optimizer"),
     "ZeRO-3": ("parameters", "gradients", "optimizer"),
 }
-"""Strategy: the kinds of state of which each device keeps only its share."""
+"""The kinds of state of which each device keeps only its share, by strategy."""
 
 _WIDTHS = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
 
@@ -60,7 +60,7 @@ def bytes_per_parameter(
         state_dtype: type of what the optimizer keeps.
 
     Returns:
-        Bytes per parameter: 16 in total for the defaults (mixed-precision Adam).
+        Bytes per parameter, 16 in total for the defaults (mixed-precision Adam).
 
     Raises:
         ValueError: unknown optimizer.

@@ -31,6 +31,6 @@ def grad_mse(
         y: targets, shape (batch,).
 
     Returns:
-        Shape (features,): 2/batch · xᵀ(x w - y).
+        The vector 2/batch · xᵀ(x w - y), of shape (features,).
     """
     return 2 / len(x) * x.T @ (x @ w - y)

@@ -66,7 +66,7 @@ class Schedule:
 
     @property
     def idle_fraction(self) -> Fraction:
-        """Idle share of all devices' time, in [0, 1): the bubble."""
+        """Share of all devices' time that is idle, from 0 to 1 (the bubble)."""
         busy = sum((slot.duration for slot in self.slots), Fraction(0))
         return 1 - busy / (self.devices * self.length)
 

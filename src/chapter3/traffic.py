@@ -23,7 +23,7 @@ STEP_COLLECTIVES = {
     "ZeRO-3, gathered once": ("all-gather", "reduce-scatter"),
     "ZeRO-3": ("all-gather", "all-gather", "reduce-scatter"),
 }
-"""Strategy: the collectives of one training step, each over all the parameters."""
+"""The collectives of a step, each over all the parameters, by strategy."""
 
 
 def ring_bytes(kind: str, nbytes: float, devices: int) -> float:
@@ -37,8 +37,8 @@ def ring_bytes(kind: str, nbytes: float, devices: int) -> float:
         devices: number of devices N that take part.
 
     Returns:
-        Bytes per device: 2(N-1)/N·S for an all-reduce, S for a permute, (N-1)/N·S for
-        the others.
+        Bytes per device, which is 2(N-1)/N·S for an all-reduce, S for a permute and
+        (N-1)/N·S for the others.
 
     Raises:
         ValueError: unknown kind, or fewer than one device.
@@ -81,7 +81,7 @@ def seconds(
         bandwidth: bytes per second that one device can send (1/beta).
 
     Returns:
-        Seconds: steps · alpha + bytes per device / bandwidth.
+        Seconds, which is steps · alpha + bytes per device / bandwidth.
 
     Raises:
         ValueError: as `ring_bytes`, or a bandwidth that is not positive.
