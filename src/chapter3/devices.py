@@ -64,6 +64,28 @@ def simulate_devices(count: int = 8) -> list[jax.Device]:
     return devices
 
 
+def find_devices(simulate: int | None = None) -> list[jax.Device]:
+    """Take this machine's accelerators if it has any, else eight simulated devices.
+
+    For programs that run anywhere; the pages call `simulate_devices`. Call it before
+    JAX is used for the first time.
+
+    Args:
+        simulate: use this many simulated CPU devices in any case.
+
+    Returns:
+        The devices, in the order of `jax.devices()`.
+
+    Raises:
+        RuntimeError: as `simulate_devices`.
+    """
+    if simulate is not None:
+        return simulate_devices(simulate)
+    # Of CPU devices only: the number of accelerators is what it is.
+    jax.config.update("jax_num_cpu_devices", 8)
+    return jax.devices()
+
+
 def device_mesh(
     axes: Mapping[str, int], axis_type: AxisType = AxisType.Explicit
 ) -> Mesh:
