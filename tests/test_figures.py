@@ -118,3 +118,48 @@ def test_an_array_that_a_device_does_not_hold_is_an_empty_outline():
 def test_numbers_can_be_read_on_every_colour(colour):
     light, dark = sorted((luminance(colour), luminance(on(colour))), reverse=True)
     assert (light + 0.05) / (dark + 0.05) >= 4.5  # WCAG 2.2, level AA
+
+
+def exchange():
+    mesh = device_mesh({"i": 8})
+    own = jax.device_put(
+        jnp.arange(1.0, 9.0).reshape(8, 1), NamedSharding(mesh, P("i"))
+    )
+    f = jax.shard_map(
+        lambda v: jax.lax.all_gather(v, "i", tiled=True),
+        mesh=mesh,
+        in_specs=P("i"),
+        out_specs=P("i"),
+    )
+    return own, jax.jit(f)(own)
+
+
+def test_an_exchange_shows_every_value_in_its_owners_colour():
+    figure = figures.draw_exchange(*exchange())
+    before, after = figure.axes
+    assert [len(panel.patches) for panel in (before, after)] == [8, 64]
+    assert before.get_title(loc="left") == "before: (1, 1)"
+    assert after.get_title(loc="left") == "after: (8, 1)"
+    shown = [text.get_text() for text in after.texts]
+    assert shown == [str(k) for k in range(1, 9)] * 8
+    colours = [matplotlib.colors.to_hex(p.get_facecolor()) for p in after.patches]
+    assert colours == list(PALETTE) * 8
+
+
+def test_a_new_value_is_drawn_on_white():
+    own, _ = exchange()
+    figure = figures.draw_exchange(own, own * 100)
+    patches = figure.axes[1].patches
+    assert {matplotlib.colors.to_hex(p.get_facecolor()) for p in patches} == {"#ffffff"}
+
+
+def test_traced_types_tell_what_varies():
+    mesh = device_mesh({"i": 8})
+    f = jax.shard_map(
+        lambda v: jax.lax.psum(2.0 * v, "i"), mesh=mesh, in_specs=P("i"), out_specs=P()
+    )
+    x = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P("i")))
+    lines = figures.traced_types(f, x)
+    assert lines[0] == ("argument v", "float32[1]{V:i}")
+    assert lines[-1] == ("psum_invariant", "float32[1]")
+    assert len(texts(figures.draw_types(f, x))) == 2 * len(lines)

@@ -35,6 +35,7 @@ def kernel_environment(build: Path) -> dict[str, str]:
     return kept | {
         "IPYTHONDIR": str(build / "ipython"),
         "JAX_PLATFORMS": "cpu",
+        "JAX_PPRINT_USE_COLOR": "0",  # colours made for a terminal, not for a page
         "MPLCONFIGDIR": str(build / "matplotlib"),
         "PYTHONHASHSEED": "0",
         "PYTHONUTF8": "1",

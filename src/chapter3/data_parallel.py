@@ -18,7 +18,7 @@ Params = PyTree[Float[Array, "..."]]
 
 def predict(params: Params, inputs: Float[Array, "batch inputs"]) -> Array:
     """Return the predictions, shape (batch, outputs)."""
-    return inputs @ params["w"] + params["b"]
+    return inputs @ params["w"] + params["b"][None]
 
 
 def loss(params: Params, inputs: Array, targets: Array) -> Float[Array, ""]:

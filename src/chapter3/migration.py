@@ -87,7 +87,7 @@ CHANGES = (
         'jax.jit(f, backend="cpu")(y)',
         'jax.jit(f)(jax.device_put(y, jax.local_devices(backend="cpu")[0]))',
     ),
-    Change("x.device()", "x.device"),
+    Change("y.device()", "y.device"),
     Change("x.device_buffer", "x.addressable_data(0)"),
     Change("x.device_buffers", "[s.data for s in x.addressable_shards]"),
     Change("jnp.DeviceArray", "jax.Array"),

@@ -31,12 +31,12 @@ def draw_exchange(before: jax.Array, after: jax.Array) -> Figure:
     figure = Figure(figsize=(WIDTH, 0.24 * len(blocks[0]) + 0.5))
     widths = [max(b.size for b in side.values()) for side in blocks]
     panels = figure.subplots(
-        1, 2, width_ratios=[max(w, 2) for w in widths], gridspec_kw={"wspace": 0.12}
+        1, 2, width_ratios=[max(w, 3) for w in widths], gridspec_kw={"wspace": 0.12}
     )
     for panel, side, width, title in zip(
         panels, blocks, widths, ("before", "after"), strict=True
     ):
-        _draw_side(panel, side, max(width, 2), origin)
+        _draw_side(panel, side, max(width, 3), origin)
         (shape,) = {block.shape for block in side.values()}
         panel.set_title(f"{title}: {shape}")
     panels[0].set_ylabel("device")

@@ -58,7 +58,10 @@ def traced_types(mapped: Callable, *arguments: jax.Array) -> list[tuple[str, str
     outer = jax.make_jaxpr(mapped)(*arguments)
     (call,) = (e for e in outer.eqns if e.primitive.name == "shard_map")
     inner = call.params["jaxpr"]
-    lines = [("argument", str(v.aval)) for v in inner.invars]
+    names = inner.debug_info.arg_names
+    lines = [
+        (f"argument {n}", str(v.aval)) for n, v in zip(names, inner.invars, strict=True)
+    ]
     return lines + [
         (e.primitive.name, str(v.aval)) for e in inner.eqns for v in e.outvars
     ]

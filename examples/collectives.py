@@ -1,0 +1,60 @@
+"""Run every collective on all devices: check the result, and count the bytes twice.
+
+Runs on the accelerators of this machine if it has any, else on simulated CPU devices.
+Prints a line for each collective and mesh axis: bytes held, bytes sent by the ring
+formula and as read from the compiled program. Ends with status 1 if a result is wrong
+or the counts differ.
+"""
+
+import argparse
+import sys
+
+
+def arguments():
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--width", type=int, default=1024, help="float32 values on each device"
+    )
+    parser.add_argument(
+        "--simulate", type=int, metavar="N", help="use N simulated CPU devices"
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Measure, print the table, and return the exit status."""
+    options = arguments()
+    from chapter3.devices import find_devices
+
+    devices = find_devices(options.simulate)
+    # JAX is used from here on: the devices are fixed.
+    from chapter3.collectives import OPERATIONS, measure
+
+    n = len(devices)
+    meshes = [({"i": n}, "i")]
+    if n >= 4 and n % 2 == 0:
+        grid = {"data": n // 2, "model": 2}
+        meshes += [(grid, "data"), (grid, "model")]
+    if n < 2 or options.width % n:
+        print(f"{options.width=} must be a multiple of the {n} devices, at least 2")
+        return 2
+
+    print(f"{n} devices of platform {devices[0].platform}")
+    print(f"{'operation':13} {'axis':12} {'held':>8} {'formula':>9} {'compiled':>9}")
+    wrong = False
+    for name in OPERATIONS:
+        for axes, over in meshes:
+            found = measure(name, axes, over, options.width)
+            ok = found.correct and found.predicted == found.compiled
+            wrong |= not ok
+            print(
+                f"{name:13} {over + ' of ' + 'x'.join(map(str, axes.values())):12} "
+                f"{found.held:8} {found.predicted:9.0f} {found.compiled:9.0f}"
+                f"{'' if ok else '  WRONG'}"
+            )
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

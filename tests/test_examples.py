@@ -1,0 +1,70 @@
+"""The programs of examples/, run as a reader runs them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from small_site import ROOT
+
+RUNS = [
+    ("data_parallel.py", ["--steps", "3"], "8 devices of platform cpu"),
+    ("data_parallel.py", ["--simulate", "2", "--steps", "2"], "2 devices"),
+    ("collectives.py", ["--width", "64"], "ppermute      model of 4x2"),
+    ("collectives.py", ["--simulate", "3", "--width", "9"], "3 devices"),
+]
+
+
+def run(name, *options):
+    """Run an example with nothing of the tests' own settings."""
+    clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS",)}
+    return subprocess.run(
+        [sys.executable, ROOT / "examples" / name, *options],
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("name", "options", "shown"), RUNS)
+def test_it_runs_and_its_checks_pass(name, options, shown):
+    done = run(name, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert shown in done.stdout and done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name
+)
+def test_help(path):
+    done = run(path.name, "--help")
+    assert done.returncode == 0 and "--simulate" in done.stdout
+    assert any(path.name == name for name, _, _ in RUNS), "every example is run here"
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "broken"),
+    [
+        # A formula that is off by one, and a step that forgets to communicate.
+        ("collectives.py", "chapter3.collectives", "ring_bytes = lambda k, s, n: s"),
+        ("data_parallel.py", "chapter3.data_parallel", "update = lambda p, g, r: p"),
+    ],
+)
+def test_a_wrong_result_ends_with_status_1(name, module, broken):
+    program = (
+        f"import sys, runpy, importlib; m = importlib.import_module({module!r})\n"
+        f"exec({broken!r}, vars(m))\n"
+        f"sys.argv = [{name!r}]\n"
+        f"runpy.run_path({str(ROOT / 'examples' / name)!r}, run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={k: v for k, v in os.environ.items() if k != "XLA_FLAGS"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
