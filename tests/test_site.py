@@ -86,7 +86,7 @@ def test_text_has_no_markup_left_and_no_path_of_this_machine(page):
     article = soup(page).article
     assert str(ROOT) not in str(article) and "/tmp/" not in str(article)
     assert "site-packages" not in str(article)
-    for code in article.find_all(["pre", "code", "script", "math", "dt"]):
+    for code in article.find_all(["pre", "code", "script", "math", "dt", "strong"]):
         code.decompose()
     text = article.get_text()
     for left_over in ("**", "{doc}", "{ref}", "$", "`", ":::"):
