@@ -60,7 +60,8 @@ def test_value_sharding_collectives_and_bytes(form, n, problem):
     np.testing.assert_allclose(new["b"], b, **FLOAT32_SUM)
     np.testing.assert_allclose(value, expected, **FLOAT32_SUM)
     if whole is not None:
-        assert new["w"].sharding.is_equivalent_to(whole, 2)
+        for leaf in (new["w"], new["b"], value):
+            assert leaf.sharding.is_equivalent_to(whole, leaf.ndim)
     parameter_bytes = 4 * (7 * 3 + 3)
     if n == 1:
         assert hlo.wire_bytes(program) == 0

@@ -58,6 +58,20 @@ def test_an_absent_platform_in_the_shell_does_not_matter():
     assert run_python(ASK, JAX_PLATFORMS="no_such_platform").stdout == "8"
 
 
+FIND = "from chapter3.devices import find_devices as f; print(len(f()), len(f(8)))"
+
+
+def test_a_program_finds_eight_devices_without_an_accelerator():
+    assert run_python(FIND).stdout == "8 8"
+    # It does not choose the platform: what the shell says stands.
+    assert "Unable to initialize" in last_line(run_python(FIND, JAX_PLATFORMS="tpu2"))
+
+
+def test_a_program_that_asks_too_late_hears_it():
+    run = run_python(f"import jax; jax.devices(); {FIND}")
+    assert "should be updated before backends are initialized" in last_line(run)
+
+
 @pytest.mark.parametrize("shape", [(8,), (4, 2), (2, 4), (1, 8), (3,), (5, 1)])
 def test_device_mesh_uses_the_first_devices_in_order(shape):
     axes = dict(zip("ab", shape, strict=False))

@@ -17,7 +17,7 @@ RUNS = [
 
 def run(name, *options):
     """Run an example with nothing of the tests' own settings."""
-    clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS",)}
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("XLA_", "JAX_"))}
     return subprocess.run(
         [sys.executable, ROOT / "examples" / name, *options],
         env=clean,
@@ -47,9 +47,10 @@ def test_help(path):
 @pytest.mark.parametrize(
     ("name", "module", "broken"),
     [
-        # A formula that is off by one, and a step that forgets to communicate.
+        # A wrong formula, a step that does not learn, one that does not communicate.
         ("collectives.py", "chapter3.collectives", "ring_bytes = lambda k, s, n: s"),
         ("data_parallel.py", "chapter3.data_parallel", "update = lambda p, g, r: p"),
+        ("data_parallel.py", "jax.lax", "pmean = lambda x, axis: x"),
     ],
 )
 def test_a_wrong_result_ends_with_status_1(name, module, broken):

@@ -102,9 +102,14 @@ def test_inventory_is_what_intersphinx_reads(path, tmp_path):
     assert sum(len(objects) for objects in loaded.values()) == len(names)
 
 
-def test_unused_icons_are_dropped():
-    kept = page_assets._ICON_RULE.sub(
-        page_assets._keep_icon,
-        '.fa-sun{--fa:"a"}.fa-0{--fa:"b"}.fa-bars,.fa-x{--fa:"c"}.other{color:red}',
+def test_rules_for_unused_classes_are_dropped():
+    css = (
+        ".used{a:1}.not-used{b:2}.used,.not-used p{c:3}p{d:4}"
+        "@media (min-width:1px){.not-used{e:5}.used.on{f:6}}"
+        ".used:not(.gone){g:7}@font-face{h:8}@keyframes k{0%{i:9}}"
     )
-    assert kept == '.fa-sun{--fa:"a"}.fa-bars,.fa-x{--fa:"c"}.other{color:red}'
+    kept = page_assets.without_unused(css, {"used", "on"})
+    assert kept == (
+        ".used{a:1}.used{c:3}p{d:4}@media (min-width:1px){.used.on{f:6}}"
+        ".used:not(.gone){g:7}@font-face{h:8}@keyframes k{0%{i:9}}"
+    )

@@ -25,15 +25,18 @@ def test_all_reduce_is_reduce_scatter_and_all_gather(s, n):
     assert ring_bytes("all-reduce", s, n) == parts
 
 
-def send_around(n, rounds):
-    """Count the elements that one device sends, passing one of n pieces per step."""
-    return sum(1 for _ in range(rounds) for _ in range(n - 1))
-
-
 @pytest.mark.parametrize("n", [2, 3, 8])
-def test_formula_equals_a_ring_counted_step_by_step(n):
-    assert ring_bytes("all-gather", n, n) == send_around(n, 1) == n - 1
-    assert ring_bytes("all-reduce", n, n) == send_around(n, 2)
+def test_formula_equals_a_ring_played_step_by_step(n):
+    """Play a ring with sets: pieces travel until everyone has everything."""
+    held = [{d} for d in range(n)]  # all-gather: each device starts with one piece
+    carried, sent = list(range(n)), 0
+    while any(len(h) < n for h in held):
+        carried = [carried[(d - 1) % n] for d in range(n)]
+        for d, piece in enumerate(carried):
+            held[d].add(piece)
+        sent += 1  # one piece from each device
+    assert ring_bytes("all-gather", n, n) == sent
+    assert ring_steps("all-gather", n) == sent
 
 
 @pytest.mark.parametrize("n", [2, 3, 8])

@@ -1,7 +1,7 @@
 """One style sheet and one script for all pages, made from those of the theme.
 
-The theme asks for some twenty files and 2.5 MB on a first visit, most of it icons that
-no page uses. The template `layout.html` loads the two files that are written here.
+The theme asks for some twenty files and 2.5 MB on a first visit, most of it icons and
+rules that no page uses. The template `layout.html` loads the two files written here.
 """
 
 import re
@@ -28,15 +28,9 @@ SCRIPTS = (
     "scripts/bootstrap.js",
     "scripts/pydata-sphinx-theme.js",
 )
-ICONS = {
-    *("angle-left", "angle-right", "arrow-up", "bars", "circle-half-stroke", "code"),
-    *("download", "expand", "file", "file-lines", "file-pdf", "home", "language"),
-    *("list", "magnifying-glass", "moon", "sun"),
-}
-"""Font Awesome's icons on the theme's buttons; `fa-solid-900.woff2` has only these."""
-
-_NOT_KEPT = re.compile(r"@import [^;]*;|/\*# sourceMappingURL=.*?\*/")
-_ICON_RULE = re.compile(r"((?:\.fa-[\w-]+,?)+)\{--fa:[^}]*\}")
+_NOT_KEPT = re.compile(
+    r"@import [^;]*;|/\*# sourceMappingURL=.*?\*/|/\*(?!!).*?\*/", re.DOTALL
+)
 
 
 def check_files(app: Sphinx, pagename, templatename, context, doctree) -> None:
@@ -52,19 +46,33 @@ def check_files(app: Sphinx, pagename, templatename, context, doctree) -> None:
                 )
 
 
-def styles(static: Path) -> str:
-    """Join the style sheets, without imports and without rules for unused icons."""
+def styles(static: Path, used: set[str]) -> str:
+    """Join the style sheets, without imports, comments and rules for unused classes.
+
+    Args:
+        static: folder of the files.
+        used: words that may be names of classes: all in the pages and scripts.
+    """
     parts = []
     for pattern in STYLES:
         (path,) = static.glob(pattern)
-        text = re.sub(_NOT_KEPT, "", path.read_text())
-        parts.append(text.replace("url(../", "url("))
-    return _ICON_RULE.sub(_keep_icon, "\n".join(parts))
+        text = re.sub(_NOT_KEPT, "", path.read_text()).replace("url(../", "url(")
+        parts.append(re.sub(r"\s+", " ", text))
+    return without_unused("\n".join(parts), used)
 
 
-def _keep_icon(rule: re.Match[str]) -> str:
-    names = re.findall(r"\.fa-([\w-]+)", rule[1])
-    return rule[0] if ICONS & set(names) else ""
+def without_unused(css: str, used: set[str]) -> str:
+    """Drop the selectors that name a class that is not used, and rules left empty."""
+
+    def keep(rule: re.Match[str]) -> str:
+        selectors = re.split(r",(?![^(\[]*[)\]])", rule[1])
+        kept = [s for s in selectors if "(" in s or set(_CLASS.findall(s)) <= used]
+        return f"{','.join(kept)}{{{rule[2]}}}" if kept else ""
+
+    return re.sub(r"([^{}@;]+)\{([^{}]*)\}", keep, css)
+
+
+_CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 
 
 def scripts(static: Path) -> str:
@@ -77,9 +85,12 @@ def scripts(static: Path) -> str:
 def write(app: Sphinx, exception: Exception | None) -> None:
     """Handle `build-finished`: write both files."""
     if exception is None and app.builder.format == "html":
-        static = Path(app.outdir, "_static")
-        (static / "page.css").write_text(styles(static))
-        (static / "page.js").write_text(scripts(static))
+        out = Path(app.outdir)
+        script = scripts(out / "_static")
+        pages = [page.read_text(encoding="utf-8") for page in out.rglob("*.html")]
+        used = set(re.findall(r"[\w-]+", "\n".join([script, *pages])))
+        (out / "_static/page.css").write_text(styles(out / "_static", used))
+        (out / "_static/page.js").write_text(script)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -9,13 +9,14 @@ def pad_batch(
 ) -> tuple[Shaped[np.ndarray, " padded *features"], Float32[np.ndarray, " padded"]]:
     """Pad a batch to a multiple of the number of devices, and say which rows count.
 
-    A fixed padded size also keeps `jit` from compiling the step once more for the last
-    batch. Divide sums over the batch by the sum of the weights, never by the padded
-    size, and never take the mean of the devices' means.
+    Pad to the size of the other batches to keep `jit` from compiling the step once more
+    for the last one. Divide sums over the batch by the sum of the weights, never by the
+    padded size, and never take the mean of the devices' means.
 
     Args:
         batch: the examples, shape (batch, ...), on the host.
-        multiple: what the padded size must be a multiple of.
+        multiple: what the padded size must be a multiple of: the number of devices, or
+            the size of the other batches.
 
     Returns:
         The batch with rows of zeros behind it, shape (padded, ...), and weights of

@@ -14,6 +14,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+from jax.sharding import Mesh
+
 from chapter3.replica_groups import replica_groups
 from chapter3.traffic import ring_bytes
 
@@ -118,6 +121,33 @@ def wire_bytes(compiled) -> float:
     Argument and errors are those of `collectives`.
     """
     return sum(op.wire_bytes for op in collectives(compiled))
+
+
+def mesh_axes(operation: Collective, mesh: Mesh) -> tuple[str, ...]:
+    """Name the mesh axes along which the devices of one collective differ.
+
+    Args:
+        operation: a collective of a program that was compiled for `mesh`.
+        mesh: the mesh; positions count its devices, last axis fastest.
+    """
+    shape = tuple(mesh.shape.values())
+    used = set()
+    for group in operation.groups:
+        places = np.array(np.unravel_index(group, shape))  # (axes, members)
+        used |= {a for a in range(len(shape)) if len(set(places[a].tolist())) > 1}
+    return tuple(name for a, name in enumerate(mesh.shape) if a in used)
+
+
+def wire_bytes_by_axis(compiled, mesh: Mesh) -> dict[tuple[str, ...], float]:
+    """Add up the bytes that each device sends, by the mesh axes that carry them.
+
+    Arguments and errors are those of `collectives` and `mesh_axes`.
+    """
+    sums: dict[tuple[str, ...], float] = {}
+    for operation in collectives(compiled):
+        axes = mesh_axes(operation, mesh)
+        sums[axes] = sums.get(axes, 0.0) + operation.wire_bytes
+    return sums
 
 
 def shape_bytes(shape: str) -> int:

@@ -8,6 +8,7 @@ import re
 import warnings
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,7 @@ class Change:
 
     Attributes:
         old: source text as older material has it.
-        new: source text that does the same today.
+        new: source text to write today for the same purpose.
     """
 
     old: str
@@ -72,6 +73,11 @@ CHANGES = (
         'smap(lambda v: v + lax.pvary(1.0, "i"))(x)',
         'smap(lambda v: v + lax.pcast(1.0, "i", to="varying"))(x)',
     ),
+    Change(
+        'smap(lambda v: lax.pcast(lax.psum(v, "i"), "i", to="invarying"))(x)',
+        'smap(lambda v: lax.psum(v, "i"), out_specs=P())(x)',
+    ),
+    Change("lax.psum_invariant", "lax.psum"),
     Change("jax.typeof(x).vma", "jax.typeof(x).manual_axis_type.varying"),
     Change("with mesh: f(x)", "with jax.set_mesh(mesh): f(x)"),
     Change("with jax.sharding.use_mesh(mesh): f(x)", "with jax.set_mesh(mesh): f(x)"),
@@ -96,7 +102,14 @@ CHANGES = (
     Change("jax.host_id()", "jax.process_index()"),
     Change("jax.host_count()", "jax.process_count()"),
     Change("jax.local_devices(host_id=0)", "jax.local_devices(process_index=0)"),
+    Change("jax.clear_backends()", "import jax.extend; jax.extend.backend"),
+    Change("lax.psend", "lax.ppermute"),
+    Change(
+        "from jax.experimental import mesh_utils; mesh_utils.create_device_mesh((8,))",
+        'jax.make_mesh((8,), ("i",))',
+    ),
     Change("jax.tree_map(f, x)", "jax.tree.map(f, x)"),
+    Change("jax.tree_util.tree_map(f, x)", "jax.tree.map(f, x)"),
     Change("jax.random.PRNGKey(0)", "jax.random.key(0)"),
     Change("jnp.ones(16.)", "jnp.ones(16)"),
 )
@@ -121,7 +134,7 @@ def observe(source: str) -> Outcome:
     names = {
         **{"jax": jax, "jnp": jnp, "np": np, "lax": lax, "P": P},
         **{"NamedSharding": NamedSharding, "partial": partial},
-        "smap": partial(jax.shard_map, mesh=mesh, in_specs=P("i"), out_specs=P("i")),
+        "smap": partial(_shard_map, mesh),
         **{"mesh": mesh, "split": split, "whole": whole, "f": _double},
         **{"x": jax.device_put(jnp.arange(8.0), split), "y": jnp.arange(8.0)},
     }
@@ -134,6 +147,11 @@ def observe(source: str) -> Outcome:
     if caught:
         return Outcome("warning", _tidy(caught[0].message))
     return Outcome("silent", "")
+
+
+def _shard_map(mesh, f, **options):
+    specs: dict[str, Any] = {"in_specs": P("i"), "out_specs": P("i")} | options
+    return jax.shard_map(f, mesh=mesh, **specs)
 
 
 def _tidy(problem: Warning | Exception | str) -> str:

@@ -2,20 +2,26 @@
 
 from chapter3.figures._exchange import draw_exchange
 from chapter3.figures._holdings import Holding, draw_holdings, holding
+from chapter3.figures._ledger import draw_activity, draw_choice, draw_ledger
 from chapter3.figures._memory import draw_memory
 from chapter3.figures._schedules import draw_bubble, draw_in_flight, draw_schedules
+from chapter3.figures._sharding import draw_sharding
 from chapter3.figures._show import ShownFigure, show
 from chapter3.figures._types import draw_types, traced_types
 
 __all__ = [
     "Holding",
     "ShownFigure",
+    "draw_activity",
     "draw_bubble",
+    "draw_choice",
     "draw_exchange",
     "draw_holdings",
     "draw_in_flight",
+    "draw_ledger",
     "draw_memory",
     "draw_schedules",
+    "draw_sharding",
     "draw_types",
     "holding",
     "show",

@@ -1,0 +1,112 @@
+"""A pipeline driven from Python: each stage is a program of its own, on its own mesh.
+
+The stages are separate compiled functions, `device_put` moves activations from one
+sub-mesh to the next, and JAX's asynchronous dispatch lets them overlap. The order of
+the calls is that of a schedule, such as 1F1B.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from chapter3.schedules import Schedule, Work
+
+
+@dataclass(frozen=True)
+class Dispatched:
+    """One call: the work, and when the call began and returned (seconds)."""
+
+    work: Work
+    begin: float
+    end: float
+
+
+def sub_meshes(mesh: Mesh, axis: str) -> list[Mesh]:
+    """Cut a mesh into one mesh for each position along `axis`."""
+    names = tuple(name for name in mesh.axis_names if name != axis)
+    along = mesh.axis_names.index(axis)
+    return [
+        Mesh(mesh.devices.take(i, along), names, axis_types=mesh.axis_types[:-1])
+        for i in range(mesh.shape[axis])
+    ]
+
+
+def run(
+    stage: Callable,
+    loss: Callable,
+    weights: Sequence[Any],
+    batch: tuple[Any, Any],
+    meshes: Sequence[Mesh],
+    schedule: Schedule,
+) -> tuple[Any, list[Any], list[Dispatched]]:
+    """Run forward and backward of a batch in the order of a schedule.
+
+    Args:
+        stage: of one stage's weights and an activation, to an activation.
+        loss: of the last activation and the targets of a microbatch, to its mean.
+        weights: for each stage, on the host or on any device.
+        batch: inputs and targets, shape (batch, ...) each.
+        meshes: one for each stage, with one axis over which the microbatch is cut.
+        schedule: for as many devices as stages, one stage each (chunks = 1).
+
+    Returns:
+        The mean loss, the gradients for each stage (on its mesh), and the calls in the
+        order in which they were dispatched.
+
+    Raises:
+        ValueError: numbers of stages differ, or m does not divide the batch.
+    """
+    m = schedule.microbatches
+    if not len(weights) == len(meshes) == schedule.devices or len(batch[0]) % m:
+        raise ValueError(
+            f"{len(weights)=}, {len(meshes)=} and {schedule.devices=} must be equal, "
+            f"and {len(batch[0])=} a multiple of {m} microbatches"
+        )
+    rows = [NamedSharding(mesh, P(mesh.axis_names[0])) for mesh in meshes]
+    whole = [NamedSharding(mesh, P()) for mesh in meshes]
+    placed = [jax.device_put(w, s) for w, s in zip(weights, whole, strict=True)]
+    xs, ys = (a.reshape(m, -1, *a.shape[1:]) for a in batch)
+    last = len(meshes) - 1
+
+    forward = jax.jit(stage)
+    final = jax.jit(jax.value_and_grad(loss))
+
+    @jax.jit
+    def backward(w, x, cotangent):
+        return jax.vjp(stage, w, x)[1](cotangent)
+
+    add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b))
+
+    inputs: dict[tuple[int, int], Any] = {}  # activations kept for the backward
+    arriving: dict[tuple[str, int, int], Any] = {}
+    gradients: list[Any] = [None] * len(meshes)
+    total, calls = 0.0, []
+    # In order of time, as one host would issue them; ties go to the earlier stage.
+    order = sorted(schedule.slots, key=lambda slot: (slot.start, slot.work.stage))
+    start = time.perf_counter()
+    for slot in order:
+        begin = time.perf_counter() - start
+        s, i = slot.work.stage, slot.work.microbatch
+        if slot.work.phase == "F":
+            x = jax.device_put(xs[i], rows[0]) if s == 0 else arriving.pop(("F", i, s))
+            inputs[i, s] = x
+            y = forward(placed[s], x)
+            if s < last:
+                arriving["F", i, s + 1] = jax.device_put(y, rows[s + 1])
+            else:
+                value, g = final(y, jax.device_put(ys[i], rows[s]))
+                total, arriving["B", i, s] = total + value, g
+        else:
+            dw, dx = backward(placed[s], inputs.pop((i, s)), arriving.pop(("B", i, s)))
+            gradients[s] = dw if gradients[s] is None else add(gradients[s], dw)
+            if s > 0:
+                arriving["B", i, s - 1] = jax.device_put(dx, rows[s - 1])
+        calls.append(Dispatched(slot.work, begin, time.perf_counter() - start))
+    mean = [jax.tree.map(lambda g: g / m, g) for g in gradients]
+    return total / m, mean, calls
