@@ -4,6 +4,7 @@ Arrays in the signatures of the package are checked against their annotations he
 only here: readers need no run-time type checker.
 """
 
+import pytest
 from jaxtyping import install_import_hook
 
 install_import_hook("chapter3", "typecheck.checked")
@@ -17,3 +18,10 @@ from chapter3 import simulate_devices  # noqa: E402
 simulate_devices(8)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture
+def optax_promotes():
+    """Allow what optax does itself: it multiplies its integer counter by floats."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield

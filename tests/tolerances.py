@@ -6,3 +6,7 @@ errors of 6e-8 each, added in an order that the device chooses."""
 
 FLOAT64_SUM = {"rtol": 1e-12}
 """float64 against float64, summed in another order."""
+
+FLOAT32_STEPS = {"rtol": 1e-4, "atol": 1e-5}
+"""float32 results that pass through several products, a softmax, or a few optimizer
+steps: ten to a hundred roundings on top of one another."""

@@ -177,7 +177,7 @@ def _zero(problem: Problem, stage: int) -> Entry:
     n, s = problem.devices, problem.parameter_bytes
     mesh, optimizer = device_mesh({"data": n}), optax.adam(0.01)
     layers, x, y = problem.arrays()
-    run: Any = zero.training(stage, model.blocks_loss, optimizer, mesh)
+    run = zero.training(stage, model.blocks_loss, optimizer, mesh)
     state, batch = run.init(layers), zero.place((x, y), mesh, P("data"))
     programs = [
         run.accumulate.lower(state, batch).compile(),

@@ -37,9 +37,37 @@ def sub_meshes(mesh: Mesh, axis: str) -> list[Mesh]:
     ]
 
 
+@dataclass(frozen=True)
+class Programs:
+    """The compiled functions of a pipeline; make them once with `compile_stage`."""
+
+    forward: Callable
+    final: Callable
+    backward: Callable
+    add: Callable
+
+
+def compile_stage(stage: Callable, loss: Callable) -> Programs:
+    """Compile what the stages run, each on the mesh of its inputs.
+
+    Args:
+        stage: of one stage's weights and an activation, to an activation.
+        loss: of the last activation and the targets of a microbatch, to its mean.
+    """
+
+    def backward(w, x, cotangent):
+        return jax.vjp(stage, w, x)[1](cotangent)
+
+    return Programs(
+        forward=jax.jit(stage),
+        final=jax.jit(jax.value_and_grad(loss)),
+        backward=jax.jit(backward),
+        add=jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b)),
+    )
+
+
 def run(
-    stage: Callable,
-    loss: Callable,
+    programs: Programs,
     weights: Sequence[Any],
     batch: tuple[Any, Any],
     meshes: Sequence[Mesh],
@@ -48,8 +76,7 @@ def run(
     """Run forward and backward of a batch in the order of a schedule.
 
     Args:
-        stage: of one stage's weights and an activation, to an activation.
-        loss: of the last activation and the targets of a microbatch, to its mean.
+        programs: from `compile_stage`.
         weights: for each stage, on the host or on any device.
         batch: inputs and targets, shape (batch, ...) each.
         meshes: one for each stage, with one axis over which the microbatch is cut.
@@ -74,15 +101,6 @@ def run(
     xs, ys = (a.reshape(m, -1, *a.shape[1:]) for a in batch)
     last = len(meshes) - 1
 
-    forward = jax.jit(stage)
-    final = jax.jit(jax.value_and_grad(loss))
-
-    @jax.jit
-    def backward(w, x, cotangent):
-        return jax.vjp(stage, w, x)[1](cotangent)
-
-    add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b))
-
     inputs: dict[tuple[int, int], Any] = {}  # activations kept for the backward
     arriving: dict[tuple[str, int, int], Any] = {}
     gradients: list[Any] = [None] * len(meshes)
@@ -96,15 +114,17 @@ def run(
         if slot.work.phase == "F":
             x = jax.device_put(xs[i], rows[0]) if s == 0 else arriving.pop(("F", i, s))
             inputs[i, s] = x
-            y = forward(placed[s], x)
+            y = programs.forward(placed[s], x)
             if s < last:
                 arriving["F", i, s + 1] = jax.device_put(y, rows[s + 1])
             else:
-                value, g = final(y, jax.device_put(ys[i], rows[s]))
+                value, g = programs.final(y, jax.device_put(ys[i], rows[s]))
                 total, arriving["B", i, s] = total + value, g
         else:
-            dw, dx = backward(placed[s], inputs.pop((i, s)), arriving.pop(("B", i, s)))
-            gradients[s] = dw if gradients[s] is None else add(gradients[s], dw)
+            x, cotangent = inputs.pop((i, s)), arriving.pop(("B", i, s))
+            dw, dx = programs.backward(placed[s], x, cotangent)
+            so_far = gradients[s]
+            gradients[s] = dw if so_far is None else programs.add(so_far, dw)
             if s > 0:
                 arriving["B", i, s - 1] = jax.device_put(dx, rows[s - 1])
         calls.append(Dispatched(slot.work, begin, time.perf_counter() - start))

@@ -8,7 +8,7 @@ Source: “Megatron-LM: Training Multi-Billion Parameter Language Models Using M
 Parallelism” (Shoeybi and others, 2019), section 3.
 """
 
-from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +53,7 @@ def gathered_block(weights: dict[str, Array], x: Array) -> Array:
     return block({"w1": w1, "w2": w2}, x)
 
 
-def gradients(mesh: Mesh, layers: int, *, fsdp: bool = False) -> Callable:
+def gradients(mesh: Mesh, layers: int, *, fsdp: bool = False) -> Any:
     """Build the loss and its gradient for a stack of blocks.
 
     Args:

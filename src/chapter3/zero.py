@@ -34,9 +34,9 @@ class Training:
         apply: from the state to the state after the update, gradients zero.
     """
 
-    init: Callable
-    accumulate: Callable
-    apply: Callable
+    init: Any
+    accumulate: Any
+    apply: Any
 
 
 def place(tree: Any, mesh: Mesh, spec: P) -> Any:

@@ -1,0 +1,118 @@
+"""Which strategy when: memory and time on the wire, from the formulas of the ledger."""
+
+from dataclasses import dataclass
+
+from chapter3.ledger import tensor_bytes
+from chapter3.memory import SHARDED, bytes_per_parameter, per_device
+from chapter3.traffic import STEP_COLLECTIVES, ring_bytes, seconds
+
+SHORT = 2  # bytes of a parameter, gradient or activation on the wire, in float16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A model, a batch and a machine.
+
+    Attributes:
+        parameters: of the model.
+        layers: number of layers.
+        width: width of the activations between layers.
+        tokens: rows of the global batch in one step, over all sequences.
+        devices: number of devices N.
+        tensor: devices of a tensor-parallel group; divides N.
+        stages: stages of a pipeline; divides N.
+        microbatches: of the pipeline.
+        fast: bytes per second inside a tensor-parallel group.
+        slow: bytes per second between other devices.
+        latency: seconds for each message to start.
+    """
+
+    parameters: float = 7.5e9
+    layers: int = 36
+    width: int = 4096
+    tokens: int = 2**20
+    devices: int = 64
+    tensor: int = 8
+    stages: int = 8
+    microbatches: int = 32
+    fast: float = 300e9
+    slow: float = 25e9
+    latency: float = 10e-6
+
+    def __post_init__(self):
+        """Check that the groups divide the devices."""
+        for size in (self.tensor, self.stages):
+            if size < 1 or self.devices % size:
+                raise ValueError(
+                    f"{self.tensor=} and {self.stages=} must divide {self.devices=}"
+                )
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one strategy, per device and step.
+
+    Attributes:
+        kept: bytes of training state, mixed-precision Adam.
+        sent: bytes on the wire.
+        seconds: time on the wire if nothing overlaps.
+    """
+
+    kept: float
+    sent: float
+    seconds: float
+
+
+def costs(plan: Plan) -> dict[str, Cost]:
+    """Compute the cost of every strategy by the formulas that the ledger checks.
+
+    Activations are not in the memory, and computing is not in the time.
+    """
+    nbytes, n, link = SHORT * plan.parameters, plan.devices, _link(plan, plan.slow)
+    found = {}
+    for name, kinds in STEP_COLLECTIVES.items():
+        if name == "ZeRO-3, gathered once":
+            continue
+        found[name] = Cost(
+            per_device(name, int(plan.parameters), n).total,
+            sum(ring_bytes(kind, nbytes, n) for kind in kinds),
+            sum(seconds(kind, nbytes, n, **link) for kind in kinds),
+        )
+    assert set(found) == set(SHARDED)
+    found[f"DP x TP {plan.tensor}"] = _tensor(plan)
+    found[f"DP x pipeline {plan.stages}"] = _pipeline(plan)
+    return found
+
+
+def _link(plan: Plan, bandwidth: float) -> dict[str, float]:
+    return {"latency": plan.latency, "bandwidth": bandwidth}
+
+
+def _state(plan: Plan, parts: int) -> float:
+    return bytes_per_parameter().total * plan.parameters / parts
+
+
+def _tensor(plan: Plan) -> Cost:
+    axes = {"data": plan.devices // plan.tensor, "model": plan.tensor}
+    whole = SHORT * plan.tokens * plan.width
+    by_axis = tensor_bytes(axes, SHORT * plan.parameters, whole, plan.layers)
+    reductions, activations = 2 * plan.layers - 1, whole / axes["data"]
+    each = seconds("all-reduce", activations, plan.tensor, **_link(plan, plan.fast))
+    gradients = SHORT * plan.parameters / plan.tensor
+    over_data = seconds("all-reduce", gradients, axes["data"], **_link(plan, plan.slow))
+    return Cost(
+        _state(plan, plan.tensor), sum(by_axis.values()), reductions * each + over_data
+    )
+
+
+def _pipeline(plan: Plan) -> Cost:
+    data, link = plan.devices // plan.stages, _link(plan, plan.slow)
+    ticks = 2 * (plan.microbatches + plan.stages - 1)
+    microbatch = SHORT * plan.tokens * plan.width / data / plan.microbatches
+    gradients = SHORT * plan.parameters / plan.stages
+    return Cost(
+        _state(plan, plan.stages),
+        ticks * microbatch + ring_bytes("all-reduce", gradients, data),
+        ticks * seconds("collective-permute", microbatch, 2, **link)
+        + seconds("all-reduce", gradients, data, **link),
+    )

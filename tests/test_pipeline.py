@@ -1,0 +1,116 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+from tolerances import FLOAT32_SUM
+
+from chapter3 import device_mesh, hlo, pipeline, pipeline_runtime, zero
+from chapter3.schedules import bubble, gpipe, one_forward_one_backward
+
+
+def stage(weights, x):
+    return jnp.tanh(x @ weights["w"] + weights["b"][None])
+
+
+def mean_squares(out, y):
+    return jnp.mean((out - y) ** 2)
+
+
+def problem(p, batch=24, width=6):
+    k_w, k_x = jax.random.split(jax.random.key(3))
+    weights = {
+        "w": jax.random.normal(k_w, (p, width, width)) / 2,
+        "b": jnp.full((p, width), 0.1),
+    }
+    x = jax.random.normal(k_x, (batch, width))
+    return weights, x, jnp.sin(x)
+
+
+def sequential(weights, x, p):
+    for s in range(p):
+        x = stage({name: leaf[s] for name, leaf in weights.items()}, x)
+    return x
+
+
+@pytest.mark.parametrize("p", [1, 2, 4, 8])
+@pytest.mark.parametrize("m", [1, 3, 8, 24])
+def test_result_gradient_ticks_and_traffic(p, m):
+    weights, x, y = problem(p)
+    mesh = device_mesh({"stage": p})
+    chain = pipeline.pipeline(stage, mesh, m)
+    placed, whole = zero.place(weights, mesh, P("stage")), zero.place((x, y), mesh, P())
+    out, log = jax.jit(chain)(placed, whole[0])
+    np.testing.assert_allclose(out, sequential(weights, x, p), **FLOAT32_SUM)
+    assert out.sharding.is_fully_replicated
+
+    log = np.asarray(log)
+    assert log.shape == (p, m + p - 1)
+    for s in range(p):  # each stage sees each microbatch once, in order
+        assert log[s][log[s] >= 0].tolist() == list(range(m))
+        assert list(log[s]).index(0) == s
+    assert pipeline.idle_share(log) == pytest.approx(float(bubble(p, m)))
+
+    def loss(weights, x, y):
+        return mean_squares(chain(weights, x)[0], y)
+
+    step = jax.jit(jax.grad(loss))
+    gradients = step(placed, *whole)
+    wanted = jax.grad(lambda w: mean_squares(sequential(w, x, p), y))(weights)
+    for name, leaf in gradients.items():
+        np.testing.assert_allclose(leaf, wanted[name], **FLOAT32_SUM)
+        assert leaf.sharding.is_equivalent_to(placed[name].sharding, leaf.ndim)
+    permutes = [
+        op
+        for op in hlo.collectives(step.lower(placed, *whole).compile())
+        if op.kind == "collective-permute"
+    ]
+    if p > 1:
+        assert sum(op.times for op in permutes) == 2 * (m + p - 1)
+        assert {op.nbytes for op in permutes} == {x.nbytes // m}
+
+
+def test_a_batch_that_does_not_divide_is_refused():
+    weights, x, _ = problem(2)
+    chain = pipeline.pipeline(stage, device_mesh({"stage": 2}), 5)
+    with pytest.raises(ValueError, match=r"len\(x\)=24 must be a multiple of micro"):
+        chain(weights, x)
+
+
+@pytest.mark.parametrize("schedule", [gpipe(4, 6), one_forward_one_backward(4, 6)])
+def test_at_run_time_in_the_order_of_a_schedule(schedule):
+    weights, x, y = problem(4)
+    meshes = pipeline_runtime.sub_meshes(device_mesh({"stage": 4, "data": 2}), "stage")
+    each = [{name: leaf[s] for name, leaf in weights.items()} for s in range(4)]
+    programs = pipeline_runtime.compile_stage(stage, mean_squares)
+    value, gradients, calls = pipeline_runtime.run(
+        programs, each, (x, y), meshes, schedule
+    )
+    wanted_value = mean_squares(sequential(weights, x, 4), y)
+    np.testing.assert_allclose(value, wanted_value, **FLOAT32_SUM)
+    wanted = jax.grad(lambda w: mean_squares(sequential(w, x, 4), y))(weights)
+    for s, found in enumerate(gradients):
+        for name, leaf in found.items():
+            np.testing.assert_allclose(leaf, wanted[name][s], **FLOAT32_SUM)
+            assert leaf.devices() == set(meshes[s].devices.flat)
+    for device in range(4):  # each device's calls are in the order of the schedule
+        planned = [slot.work for slot in schedule.slots if slot.device == device]
+        assert [c.work for c in calls if c.work.stage == device] == planned
+    assert all(a.begin <= a.end for a in calls)
+
+
+def test_bad_numbers_of_stages_are_refused():
+    weights, x, y = problem(4)
+    meshes = pipeline_runtime.sub_meshes(device_mesh({"stage": 4, "data": 2}), "stage")
+    programs = pipeline_runtime.compile_stage(stage, mean_squares)
+    with pytest.raises(ValueError, match=r"schedule.devices=3"):
+        pipeline_runtime.run(programs, [weights] * 4, (x, y), meshes, gpipe(3, 6))
+    with pytest.raises(ValueError, match="a multiple of 5 microbatches"):
+        pipeline_runtime.run(programs, [weights] * 4, (x, y), meshes, gpipe(4, 5))
+
+
+def test_sub_meshes_keep_the_other_axis():
+    meshes = pipeline_runtime.sub_meshes(device_mesh({"stage": 4, "data": 2}), "stage")
+    ids = [[d.id for d in mesh.devices.flat] for mesh in meshes]
+    assert ids == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert all(mesh.axis_names == ("data",) for mesh in meshes)
