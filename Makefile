@@ -3,6 +3,7 @@
 UV_VERSION := 0.13.9
 # Editions of the site, by Sphinx's name of the language; each gets a folder of its own.
 EDITIONS := en
+PORT := 8000
 SPHINX_FLAGS := -c . -W --keep-going -n
 
 # A fitting Python of this machine. Without one, uv fetches that of .python-version.
@@ -16,7 +17,8 @@ endif
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 BIN := .venv/bin
 # What runs here uses the project's environment and no other.
-unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME UV_PROJECT_ENVIRONMENT
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME JUPYTER_PATH UV_PROJECT_ENVIRONMENT \
+  UV_NO_DEV UV_NO_DEFAULT_GROUPS UV_NO_GROUP UV_PROJECT UV_WORKING_DIRECTORY
 
 .DEFAULT_GOAL := html
 .PHONY: help html test lint serve clean newest-jax
@@ -42,8 +44,8 @@ lint: .venv/synced
 	$(BIN)/ruff format --check .
 	$(BIN)/pyrefly check
 
-serve: .venv/synced ## build, open a local server, and rebuild on each change
-	$(BIN)/sphinx-autobuild $(SPHINX_FLAGS) -b html --watch src --watch examples \
+serve: .venv/synced ## build, serve at PORT (8000), and rebuild on each change
+	$(BIN)/sphinx-autobuild --port $(PORT) $(SPHINX_FLAGS) -q -b html --watch src --watch examples \
 	  --watch docs/_ext -d _build/doctrees/en docs _build/html/en
 
 newest-jax: .venv/synced ## put the newest JAX in place of the locked one (until the lock changes)

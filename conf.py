@@ -60,6 +60,7 @@ intersphinx_mapping = {
         "python": "https://docs.python.org/3/",
     }.items()
 }
+autodoc_default_options = {"no-value": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say what an argument is
 default_role = "code"

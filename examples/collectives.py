@@ -1,25 +1,24 @@
-"""Run every collective on all devices: check the result, and count the bytes twice.
+"""Run every collective on all devices, check the result, and count the bytes.
 
 Runs on the accelerators of this machine if it has any, else on simulated CPU devices.
 Prints a line for each collective and mesh axis: bytes held, bytes sent by the ring
-formula and as read from the compiled program. Ends with status 1 if a result is wrong
+formula for the array, and by that formula for the operations, sizes and groups that the
+compiled program holds. Ends with status 1 if a result is wrong
 or the counts differ.
 """
 
-import argparse
 import sys
+
+from chapter3.commandline import parser, positive, refuse
 
 
 def arguments():
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--width", type=int, default=1024, help="float32 values on each device"
+    options = parser(__doc__)
+    options.add_argument(
+        "--width", type=positive, help="float32 values on each device, a multiple of N"
     )
-    parser.add_argument(
-        "--simulate", type=int, metavar="N", help="use N simulated CPU devices"
-    )
-    return parser.parse_args()
+    return options.parse_args()
 
 
 def main() -> int:
@@ -32,20 +31,22 @@ def main() -> int:
     from chapter3.collectives import OPERATIONS, measure
 
     n = len(devices)
+    width = options.width or 128 * n
+    if n < 2:
+        return refuse("a collective needs at least two devices; try --simulate 8")
+    if width % n:
+        return refuse(f"{width=} must be a multiple of the {n} devices")
     meshes = [({"i": n}, "i")]
     if n >= 4 and n % 2 == 0:
         grid = {"data": n // 2, "model": 2}
         meshes += [(grid, "data"), (grid, "model")]
-    if n < 2 or options.width % n:
-        print(f"{options.width=} must be a multiple of the {n} devices, at least 2")
-        return 2
 
     print(f"{n} devices of platform {devices[0].platform}")
     print(f"{'operation':13} {'axis':12} {'held':>8} {'formula':>9} {'compiled':>9}")
     wrong = False
     for name in OPERATIONS:
         for axes, over in meshes:
-            found = measure(name, axes, over, options.width)
+            found = measure(name, axes, over, width)
             ok = found.correct and found.predicted == found.compiled
             wrong |= not ok
             print(

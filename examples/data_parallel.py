@@ -5,23 +5,21 @@ Prints a line for each form: loss, largest difference from a float64 reference,
 collectives of a step and bytes sent per device. Ends with status 1 if a form is wrong.
 """
 
-import argparse
 import sys
 from typing import Any
 
 import numpy as np
 
+from chapter3.commandline import parser, positive
+
 
 def arguments():
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batch-per-device", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--rate", type=float, default=0.1, help="learning rate")
-    parser.add_argument(
-        "--simulate", type=int, metavar="N", help="use N simulated CPU devices"
-    )
-    return parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--batch-per-device", type=positive, default=32)
+    options.add_argument("--steps", type=positive, default=20)
+    options.add_argument("--rate", type=float, default=0.1, help="learning rate")
+    return options.parse_args()
 
 
 def reference(x, y, rate, steps):
@@ -79,12 +77,14 @@ def main() -> int:
                 params, value = jax.tree.map(lambda leaf: leaf[0], (params, value))
         pairs = ((params["w"], w), (params["b"], b), (value, expected))
         difference = max(np.abs(np.asarray(a) - r).max() for a, r in pairs)
+        ok = difference < 1e-4  # float32 sums in another order
+        wrong |= not ok
         kinds = ", ".join(f"{k} x {v}" for k, v in hlo.executed(program).items())
         print(
             f"{name:10} {float(value):9.5f} {difference:11.1e} "
             f"{hlo.wire_bytes(program):6.0f}  {kinds or 'none'}"
+            f"{'' if ok else '  WRONG'}"
         )
-        wrong |= not difference < 1e-4  # float32 sums in another order
     return int(wrong)
 
 

@@ -6,20 +6,18 @@ the largest difference from training on one device. Ends with status 1 if a form
 result is wrong.
 """
 
-import argparse
 import sys
+
+from chapter3.commandline import parser, positive, refuse
 
 
 def arguments():
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--width", type=int, default=32, help="a multiple of N")
-    parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument(
-        "--simulate", type=int, metavar="N", help="use N simulated CPU devices"
-    )
-    return parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--layers", type=positive, default=4)
+    options.add_argument("--width", type=positive, default=32, help="a multiple of N")
+    options.add_argument("--steps", type=positive, default=5)
+    return options.parse_args()
 
 
 def main() -> int:
@@ -38,9 +36,8 @@ def main() -> int:
     from chapter3.ledger import difference, held
 
     n, width = len(devices), options.width
-    if width % n or options.steps < 1:
-        print(f"{width=} must be a multiple of the {n} devices, and steps at least 1")
-        return 2
+    if width % n:
+        return refuse(f"{width=} must be a multiple of the {n} devices")
     layers = model.init_blocks(jax.random.key(0), options.layers, width, 2 * width)
     x = jax.random.normal(jax.random.key(1), (8 * n, width))
     y, optimizer = jnp.sin(x), optax.adam(1e-2)

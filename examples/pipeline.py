@@ -6,19 +6,19 @@ largest difference of result and gradient from running the stages one after anot
 Ends with status 1 if one is wrong.
 """
 
-import argparse
 import sys
+
+from chapter3.commandline import parser, positive, refuse
 
 
 def arguments():
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--microbatches", type=int, default=8)
-    parser.add_argument("--batch", type=int, default=64, help="a multiple of them")
-    parser.add_argument(
-        "--simulate", type=int, metavar="N", help="use N simulated CPU devices"
+    options = parser(__doc__)
+    options.add_argument("--microbatches", type=positive, default=8)
+    options.add_argument(
+        "--batch", type=positive, default=64, help="a multiple of them"
     )
-    return parser.parse_args()
+    return options.parse_args()
 
 
 def main() -> int:
@@ -38,9 +38,8 @@ def main() -> int:
     from chapter3.schedules import bubble
 
     m = options.microbatches
-    if m < 1 or options.batch < m or options.batch % m:
-        print(f"{options.batch=} must be a multiple of {m} microbatches, at least one")
-        return 2
+    if options.batch % m:
+        return refuse(f"{options.batch=} must be a multiple of {m} microbatches")
     layers = model.init_blocks(jax.random.key(0), p, 16, 32)
     x = jax.random.normal(jax.random.key(1), (options.batch, 16))
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)

@@ -5,28 +5,32 @@ model, on the accelerators of this machine if it has any, else on simulated CPU 
 and compares the formulas with what was measured. Ends with status 1 if they differ.
 """
 
-import argparse
 import sys
+
+from chapter3.commandline import parser, positive, refuse
 
 
 def arguments():
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parameters", type=float, default=7.5e9)
-    parser.add_argument("--layers", type=int, default=36)
-    parser.add_argument("--width", type=int, default=4096)
-    parser.add_argument("--tokens", type=int, default=2**20, help="of a global batch")
-    parser.add_argument("--devices", type=int, default=64)
-    parser.add_argument("--tensor", type=int, default=8, help="size of a TP group")
-    parser.add_argument("--stages", type=int, default=8, help="of a pipeline")
-    parser.add_argument("--microbatches", type=int, default=32, help="of a pipeline")
-    parser.add_argument("--fast", type=float, default=300, help="GB/s in a TP group")
-    parser.add_argument("--slow", type=float, default=25, help="GB/s elsewhere")
-    parser.add_argument("--memory", type=float, default=80, help="GB of a device")
-    parser.add_argument(
-        "--simulate", type=int, metavar="N", help="use N simulated CPU devices"
+    options = parser(__doc__)
+    options.add_argument("--parameters", type=float, default=7.5e9)
+    options.add_argument("--layers", type=positive, default=36)
+    options.add_argument("--width", type=positive, default=4096)
+    options.add_argument(
+        "--tokens", type=positive, default=2**20, help="of a global batch"
     )
-    return parser.parse_args()
+    options.add_argument("--devices", type=positive, default=64)
+    options.add_argument(
+        "--tensor", type=positive, default=8, help="size of a TP group"
+    )
+    options.add_argument("--stages", type=positive, default=8, help="of a pipeline")
+    options.add_argument(
+        "--microbatches", type=positive, default=32, help="of a pipeline"
+    )
+    options.add_argument("--fast", type=float, default=300, help="GB/s in a TP group")
+    options.add_argument("--slow", type=float, default=25, help="GB/s elsewhere")
+    options.add_argument("--memory", type=float, default=80, help="GB of a device")
+    return options.parse_args()
 
 
 def main() -> int:
@@ -50,8 +54,7 @@ def main() -> int:
             options.slow * 1e9,
         )
     except ValueError as error:
-        print(error)
-        return 2
+        return refuse(str(error))
     print(f"{'strategy':18} {'GB kept':>8} {'fits':>5} {'GB sent':>8} {'seconds':>8}")
     for name, cost in costs(plan).items():
         fits = "yes" if cost.kept <= options.memory * 1e9 else "no"
@@ -62,8 +65,7 @@ def main() -> int:
 
     n = len(find_devices(options.simulate))
     if n < 2:
-        print("measuring needs at least two devices; try --simulate 8")
-        return 2
+        return refuse("measuring needs at least two devices; try --simulate 8")
     problem = Problem(n, 2 * n, 4 * n, 4 * n, n)
     print(f"\nmeasured on {n} devices, bytes per device")
     print(f"{'strategy':24} {'kept':>8} {'sent':>8} {'predicted':>9}  difference")

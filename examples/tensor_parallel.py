@@ -6,19 +6,17 @@ compiled, and the largest difference from one device. Ends with status 1 if one 
 wrong.
 """
 
-import argparse
 import sys
+
+from chapter3.commandline import parser, positive, refuse
 
 
 def arguments():
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--batch", type=int, default=64, help="a multiple of N")
-    parser.add_argument(
-        "--simulate", type=int, metavar="N", help="use N simulated CPU devices"
-    )
-    return parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--layers", type=positive, default=4)
+    options.add_argument("--batch", type=positive, default=64, help="a multiple of N")
+    return options.parse_args()
 
 
 def main() -> int:
@@ -36,9 +34,8 @@ def main() -> int:
     from chapter3.ledger import difference, tensor_bytes
     from chapter3.traffic import ring_bytes
 
-    if options.layers < 1 or options.batch < n or options.batch % n:
-        print(f"{options.batch=} must be a multiple of {n}, and layers at least 1")
-        return 2
+    if options.batch % n:
+        return refuse(f"{options.batch=} must be a multiple of the {n} devices")
     width = 2 * n
     layers = model.init_blocks(jax.random.key(0), options.layers, width, 2 * width)
     x = jax.random.normal(jax.random.key(1), (options.batch, width))

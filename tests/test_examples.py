@@ -11,7 +11,22 @@ RUNS = [
     ("data_parallel.py", ["--steps", "3"], "8 devices of platform cpu"),
     ("data_parallel.py", ["--simulate", "2", "--steps", "2"], "2 devices"),
     ("collectives.py", ["--width", "64"], "ppermute      model of 4x2"),
-    ("collectives.py", ["--simulate", "3", "--width", "9"], "3 devices"),
+    ("collectives.py", ["--simulate", "3"], "3 devices"),
+    ("fsdp.py", ["--steps", "2"], "8 devices of platform cpu"),
+    ("tensor_parallel.py", ["--simulate", "4"], "data 2 x model 2"),
+    ("pipeline.py", ["--simulate", "4"], "idle 0.2727, formula 0.2727"),
+    ("strategy_ledger.py", ["--simulate", "4", "--devices", "16"], "pipeline, m = 4"),
+]
+
+REFUSED = [
+    ("data_parallel.py", ["--simulate", "0"], "is not a whole number from 1 on"),
+    ("data_parallel.py", ["--steps", "-3"], "is not a whole number from 1 on"),
+    ("collectives.py", ["--width", "7"], "width=7 must be a multiple of the 8 devices"),
+    ("collectives.py", ["--simulate", "1"], "at least two devices"),
+    ("fsdp.py", ["--width", "12"], "width=12 must be a multiple of the 8 devices"),
+    ("tensor_parallel.py", ["--batch", "9"], "must be a multiple of the 8 devices"),
+    ("pipeline.py", ["--microbatches", "7"], "must be a multiple of 7 microbatches"),
+    ("strategy_ledger.py", ["--tensor", "7"], "must divide"),
 ]
 
 
@@ -33,6 +48,13 @@ def test_it_runs_and_its_checks_pass(name, options, shown):
     done = run(name, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert shown in done.stdout and done.stderr == ""
+
+
+@pytest.mark.parametrize(("name", "options", "reason"), REFUSED)
+def test_arguments_that_do_not_fit_are_refused_with_the_reason(name, options, reason):
+    done = run(name, *options)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert reason in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -302,6 +302,46 @@ def test_unknown_cell_tag(site):
     site.build().assert_failed("page.md:10", "unknown cell tag 'hide-inptu'")
 
 
+def test_unknown_cell_option(site):
+    site.write("page", "```{code-cell} python3\n:tag: hide-input\nprint(1)\n```")
+    site.build().assert_failed("page.md:10", "unknown cell option 'tag'")
+
+
+@pytest.mark.parametrize("setting", ["execution_timout: 300", "execution_timeout: x"])
+def test_a_mistake_in_the_front_matter(site, setting):
+    site.write("page", cell("print(1)"), front=f"mystnb:\n  {setting}\n")
+    build = site.build()
+    build.assert_failed("page.md, front matter, mystnb:", setting.split(":")[0])
+    assert "report this error" not in build.output
+
+
+def test_a_removed_page_does_not_stay(site):
+    site.write("gone", "Text.", text=True)
+    site.write("page", "Text.", text=True)
+    site.build().assert_succeeded()
+    (site.root / "docs/gone.md").unlink()
+    site.write("page", "Other text.", text=True)
+    site.build().assert_succeeded()
+    built = {path.stem for path in (site.root / "_build/html/en").glob("*.html")}
+    assert "gone" not in built and "page" in built
+
+
+def test_a_kernel_of_the_reader_is_not_used(site, tmp_path):
+    kernel = tmp_path / "jupyter/kernels/python3"
+    kernel.mkdir(parents=True)
+    (kernel / "kernel.json").write_text(
+        '{"argv": ["/bin/false"], "display_name": "x", "language": "python"}'
+    )
+    site.environment = {
+        "JUPYTER_PATH": str(tmp_path / "jupyter"),
+        "TMPDIR": str(tmp_path / ("long" * 30)),
+    }
+    (tmp_path / ("long" * 30)).mkdir()
+    site.write("page", cell("print('ours')"))
+    site.build().assert_succeeded()
+    assert "ours" in site.article("page")
+
+
 def test_a_file_that_an_extension_adds_is_not_lost_silently(site):
     site.write("page", "Text.", text=True)
     conf = site.root / "conf.py"

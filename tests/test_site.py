@@ -142,5 +142,19 @@ def test_buttons_have_their_icons():
     assert drawn and not missing, "add them to the font; see fonts/README.md"
 
 
+def test_every_module_is_in_the_reference():
+    listed = set(
+        re.findall(r"automodule:: chapter3\.(\w+)", (ROOT / "docs/api.md").read_text())
+    )
+    modules = {p.stem for p in (ROOT / "src/chapter3").glob("[a-z]*")}
+    assert listed == modules - {"py"}
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.stem)
+def test_the_first_cell_asks_for_the_devices(source):
+    cells = re.findall(r"```\{code-cell\}[^\n]*\n(.*?)```", source.read_text(), re.S)
+    assert not cells or "simulate_devices(8)" in cells[0]
+
+
 def test_the_site_holds_no_notebooks_of_the_build():
     assert not list(BUILT.glob("**/jupyter_execute"))

@@ -46,10 +46,25 @@ def note_success(app: Sphinx, exception: Exception | None) -> None:
         _mark(app).unlink(missing_ok=True)
 
 
+def remove_former_pages(app: Sphinx, exception: Exception | None) -> None:
+    """Handle `build-finished`: a page whose source is gone must not stay published."""
+    if exception is None and app.builder.format == "html":
+        made_by_sphinx = {"genindex", "py-modindex", "search"}
+        for path in Path(app.outdir).glob("*.html"):
+            if path.stem not in app.env.found_docs | made_by_sphinx:
+                path.unlink()
+
+
 def check_tags(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
     """Handle `env-before-read-docs`: report cell tags that would have no effect."""
     for page in filter(None, (read_page(env, name) for name in docnames)):
         for number, cell in enumerate(page.notebook.cells):
+            for option in set(cell.metadata) - {"tags"}:
+                logger.warning(
+                    "unknown cell option %r; tags are written :tags: [hide-input]",
+                    option,
+                    location=(page.docname, page.line(number)),
+                )
             for tag in set(cell.metadata.get("tags", [])) - CELL_TAGS:
                 logger.warning(
                     "unknown cell tag %r; known are %s",
@@ -86,5 +101,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", forget_unfinished_build)
     app.connect("env-before-read-docs", check_tags)
     app.connect("doctree-read", check_page)
+    app.connect("build-finished", remove_former_pages)
     app.connect("build-finished", note_success)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -23,6 +23,7 @@ from pathlib import Path
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.cache.main import JupyterCacheBase
+from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.client import NotebookClient
 from nbclient.exceptions import (
@@ -86,6 +87,10 @@ def execute_pages(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> No
 
 def open_cache(path: Path) -> JupyterCacheBase:
     """Open the cache of executed pages; start a new one if it is damaged."""
+    if path.parent.exists():  # of former inputs keep the last two
+        former = [p for p in path.parent.iterdir() if p != path]
+        for old in sorted(former, key=lambda p: p.stat().st_mtime)[:-2]:
+            shutil.rmtree(old, ignore_errors=True)
     try:
         cache = get_cache(path)
         for record in cache.list_cache_records():
@@ -146,9 +151,10 @@ async def _execute_all(
 
 async def _execute(page: Page, environment: dict[str, str]) -> Failure | None:
     """Execute a page in a kernel of its own, which is gone afterwards in any case."""
-    with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
+    with tempfile.TemporaryDirectory(prefix="kernel-", dir=_sockets()) as folder:
         manager = AsyncKernelManager(
             kernel_name="python3",
+            kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),  # none but our own
             transport="ipc",
             ip=f"{folder}/ipc",
             connection_file=f"{folder}/kernel.json",
@@ -186,6 +192,11 @@ async def _execute(page: Page, environment: dict[str, str]) -> Failure | None:
     return None
 
 
+def _sockets() -> str | None:
+    """Choose a folder whose path is short enough for Unix sockets (107 characters)."""
+    return None if len(tempfile.gettempdir()) < 60 else "/tmp"
+
+
 def _source(page: Page, cell: int) -> str:
     return page.notebook.cells[cell].source
 
@@ -208,10 +219,11 @@ def report_times(app: Sphinx, exception: Exception | None) -> None:
         return
     data = getattr(app.env, "nb_metadata", {})
     runs = {name: d["exec_data"] for name, d in data.items() if d.get("exec_data")}
+    _say("seconds that each page took when it was last executed:")
     for name, run in sorted(runs.items()):
         _say(f"  {run['runtime']:6.1f} s  {name}")
     total = sum(run["runtime"] for run in runs.values())
-    _say(f"  {total:6.1f} s  in all to execute {len(runs)} pages (when last executed)")
+    _say(f"  {total:6.1f} s  all {len(runs)} pages together")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,5 +1,6 @@
 """The pages of the site as notebooks, read exactly as MyST-NB will read them."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,4 +48,8 @@ def read_page(env: BuildEnvironment, docname: str) -> Page | None:
     notebook = reader.read(text)
     overrides = dict(notebook.metadata.get(config.metadata_key, {}))
     overrides.pop("output_folder", None)
-    return Page(docname, path, notebook, config.copy(**overrides))
+    try:
+        config = config.copy(**overrides)
+    except (TypeError, ValueError) as error:
+        sys.exit(f"{path.name}, front matter, {config.metadata_key}: {error}")
+    return Page(docname, path, notebook, config)

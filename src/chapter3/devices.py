@@ -67,8 +67,9 @@ def simulate_devices(count: int = 8) -> list[jax.Device]:
 def find_devices(simulate: int | None = None) -> list[jax.Device]:
     """Take this machine's accelerators if it has any, else eight simulated devices.
 
-    For programs that run anywhere; the pages call `simulate_devices`. Call it before
-    JAX is used for the first time.
+    For programs that run anywhere; the pages call `simulate_devices`. If the
+    environment asks for another number of CPU devices, it gets that. Call it before JAX
+    is used for the first time.
 
     Args:
         simulate: use this many simulated CPU devices in any case.
@@ -81,8 +82,10 @@ def find_devices(simulate: int | None = None) -> list[jax.Device]:
     """
     if simulate is not None:
         return simulate_devices(simulate)
-    # Of CPU devices only: the number of accelerators is what it is.
-    jax.config.update("jax_num_cpu_devices", 8)
+    asked_for = _FLAG in os.environ.get("XLA_FLAGS", "")
+    if not asked_for and jax.config.jax_num_cpu_devices == -1:
+        # Of CPU devices only: the number of accelerators is what it is.
+        jax.config.update("jax_num_cpu_devices", 8)
     return jax.devices()
 
 

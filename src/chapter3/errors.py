@@ -36,6 +36,7 @@ def expect_error(kind: type[Exception], match: str) -> Generator[None]:
             raise AssertionError(
                 f"expected {kind.__name__} containing {match!r}, but got {shown}"
             ) from error
+        shown = re.sub(r"\s*\(/\S+\)", "", shown)  # places on this machine
         shown = re.sub(r"This error occurs at source:.*", "", shown, flags=re.DOTALL)
         print(textwrap.fill(shown.strip(), 80, break_long_words=False))
     else:

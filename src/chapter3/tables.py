@@ -13,7 +13,7 @@ class Table:
 
     def _repr_markdown_(self) -> str:
         lines = [self.header, ("---",) * len(self.header), *self.rows]
-        escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+        escaped = ([_escape(cell) for cell in line] for line in lines)
         return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
     def __repr__(self) -> str:
@@ -23,6 +23,12 @@ class Table:
             "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
             for line in lines
         )
+
+
+def _escape(cell: str) -> str:
+    """Keep a cell in one line, and its dollars dollars (but in code they are)."""
+    text = cell.replace("|", r"\|").replace("\n", "<br>")
+    return text if "`" in text else text.replace("$", r"\$")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

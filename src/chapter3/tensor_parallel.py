@@ -18,10 +18,10 @@ from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float
 
 WEIGHTS = {"w1": P(None, "model"), "w2": P("model", None)}
-"""Tensor parallel: how the weights of a block are cut."""
+"""How tensor parallelism cuts the weights of a block."""
 
 WEIGHTS_FSDP = {"w1": P("data", "model"), "w2": P("model", "data")}
-"""Tensor parallel, and each piece cut once more over the data axis."""
+"""The same, with each piece cut once more over the data axis."""
 
 
 def block(
