@@ -37,7 +37,7 @@ def run_python(program: str, *, seconds: float = 120, **environment: str) -> Fin
         program: Python source; common indentation is removed.
         seconds: time limit.
         **environment: variables to set. Those that choose JAX's devices and platform
-            (`XLA_FLAGS` and all that begin with `JAX_`) are removed before.
+            (`XLA_FLAGS` and all that begin with `JAX_`) or force colours are removed.
 
     Raises:
         subprocess.TimeoutExpired: the time limit was reached; the process is gone then.
@@ -45,11 +45,11 @@ def run_python(program: str, *, seconds: float = 120, **environment: str) -> Fin
     clean = {
         name: value
         for name, value in os.environ.items()
-        if not re.match(r"XLA_FLAGS$|JAX_", name)
+        if not re.match(r"XLA_FLAGS$|JAX_|FORCE_COLOR$|CLICOLOR_FORCE$", name)
     }
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
-        # Jupyter asks for colours, which would mark up the error messages.
+        # Jupyter asks for colours, which would mark up what is printed.
         env=clean | {"PYTHON_COLORS": "0"} | environment,
         capture_output=True,
         text=True,
