@@ -2,7 +2,7 @@ import re
 
 import jax
 import jax.numpy as jnp
-import matplotlib
+import matplotlib.colors
 import numpy as np
 import pytest
 from jax.sharding import NamedSharding
@@ -164,3 +164,32 @@ def test_traced_types_tell_what_varies():
     assert lines[0] == ("argument v", "float32[1]{V:i}")
     assert lines[-1] == ("psum_invariant", "float32[1]")
     assert len(texts(figures.draw_types(f, x))) == 2 * len(lines)
+
+
+def test_sharding_names_every_holder_of_a_block():
+    mesh = device_mesh({"a": 4, "b": 2})
+    x = jnp.ones((8, 4))
+    arrays = {
+        str(spec): jax.device_put(x, NamedSharding(mesh, spec))
+        for spec in (P(), P("a"), P(None, "b"), P("a", "b"))
+    }
+    panels = figures.draw_sharding(arrays, columns=2).axes
+    shown = [[t.get_text() for t in panel.texts] for panel in panels]
+    assert shown[0] == ["0–7"]
+    assert shown[1] == ["0,1", "2,3", "4,5", "6,7"]
+    assert sorted(shown[2]) == ["0,2\n4,6", "1,3\n5,7"]
+    assert sorted(shown[3]) == [str(i) for i in range(8)]
+
+
+def test_the_activity_is_what_the_log_says():
+    log = np.array([[0, 1, -1], [-1, 0, 1]])
+    (panel,) = figures.draw_activity(log).axes
+    boxes = {(round(p.get_x()), round(p.get_y() + 0.46)) for p in panel.patches}
+    assert boxes == {(0, 0), (1, 0), (1, 1), (2, 1)}
+
+
+def test_what_does_not_fit_is_drawn_differently():
+    figure = figures.draw_choice({"a": (90e9, 1.0), "b": (10e9, 2.0)}, capacity=80e9)
+    too_large, fits = figure.axes[0].lines[1:]
+    assert too_large.get_markerfacecolor() == "none"
+    assert fits.get_markerfacecolor() != "none"
