@@ -34,8 +34,10 @@ def test_a_pipeline_worked_out_by_hand():
     )
     cost = costs(plan)["DP x pipeline 4"]
     microbatch = 2 * 800 * 100 / 8  # float16; all devices are stages: data = 1
-    assert cost.sent == 2 * 11 * microbatch
-    assert cost.seconds == pytest.approx(cost.sent / 1e9)
+    result = 2 * 3 / 4 * 8 * microbatch  # the all-reduce of the result
+    assert cost.sent == 11 * (2 * microbatch + 4) + result
+    assert cost.seconds == pytest.approx((2 * 11 * microbatch + result) / 1e9)
+    assert cost.idle == 3 / 11
     assert cost.kept == 16 * 8e6 / 4
 
 

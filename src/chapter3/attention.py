@@ -47,8 +47,9 @@ def ulysses(q: Sequence, k: Sequence, v: Sequence) -> Sequence:
 def ring_attention(q: Sequence, k: Sequence, v: Sequence) -> Sequence:
     """Keep the queries, and pass keys and values around the ring.
 
-    N-1 permutes of keys and of values; no device ever holds more than two blocks of
-    them. The softmax is computed block by block, with a running maximum and sum. Call
+    N-1 permutes of keys and of values. In the forward pass no device holds more than
+    two blocks of them; the backward pass that `grad` makes keeps them all, and the
+    scores. The softmax is computed block by block, with a running maximum and sum. Call
     it inside `shard_map`, with blocks of shape (sequence/N, heads, width).
     """
     n = lax.axis_size(AXIS)
@@ -66,14 +67,13 @@ def ring_attention(q: Sequence, k: Sequence, v: Sequence) -> Sequence:
 
     def step(carry, _):
         state, k, v = carry
-        with jax.named_scope("pass_keys_and_values"):
-            k, v = lax.ppermute((k, v), AXIS, to_next)
-        return (add_block(state, k, v), k, v), None
+        with jax.named_scope("pass_keys_and_values"):  # while this block is computed
+            following = lax.ppermute((k, v), AXIS, to_next)
+        return (add_block(state, k, v), *following), None
 
-    s = scores(q, k)
-    best = s.max(axis=-1)
-    weight = jnp.exp(s - best[..., None])
-    state = (best, weight.sum(axis=-1), jnp.einsum("hqk,khd->hqd", weight, v))
-    (state, _, _), _ = lax.scan(step, (state, k, v), length=n - 1)
-    _, total, out = state
+    shape = (q.shape[1], q.shape[0])  # (heads, queries)
+    zeros = jnp.zeros(shape), jnp.zeros((*shape, v.shape[-1]))
+    start = lax.pcast((jnp.full(shape, -jnp.inf), *zeros), AXIS, to="varying")
+    (state, k, v), _ = lax.scan(step, (start, k, v), length=n - 1)
+    _, total, out = add_block(state, k, v)
     return jnp.swapaxes(out / total[..., None], 0, 1)

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from chapter3.ledger import tensor_bytes
+from chapter3.ledger import pipeline_bytes, tensor_bytes
 from chapter3.memory import SHARDED, bytes_per_parameter, per_device
+from chapter3.schedules import bubble
 from chapter3.traffic import STEP_COLLECTIVES, ring_bytes, seconds
 
 SHORT = 2  # bytes of a parameter, gradient or activation on the wire, in float16
@@ -15,7 +16,7 @@ class Plan:
 
     Attributes:
         parameters: of the model.
-        layers: number of layers.
+        layers: number of transformer layers, each of two blocks (attention and MLP).
         width: width of the activations between layers.
         tokens: rows of the global batch in one step, over all sequences.
         devices: number of devices N.
@@ -56,11 +57,13 @@ class Cost:
         kept: bytes of training state, mixed-precision Adam.
         sent: bytes on the wire.
         seconds: time on the wire if nothing overlaps.
+        idle: share of the computing time in which a device waits for others.
     """
 
     kept: float
     sent: float
     seconds: float
+    idle: float = 0.0
 
 
 def costs(plan: Plan) -> dict[str, Cost]:
@@ -95,8 +98,9 @@ def _state(plan: Plan, parts: int) -> float:
 def _tensor(plan: Plan) -> Cost:
     axes = {"data": plan.devices // plan.tensor, "model": plan.tensor}
     whole = SHORT * plan.tokens * plan.width
-    by_axis = tensor_bytes(axes, SHORT * plan.parameters, whole, plan.layers)
-    reductions, activations = 2 * plan.layers - 1, whole / axes["data"]
+    blocks = 2 * plan.layers
+    by_axis = tensor_bytes(axes, SHORT * plan.parameters, whole, blocks)
+    reductions, activations = 2 * blocks - 1, whole / axes["data"]
     each = seconds("all-reduce", activations, plan.tensor, **_link(plan, plan.fast))
     gradients = SHORT * plan.parameters / plan.tensor
     over_data = seconds("all-reduce", gradients, axes["data"], **_link(plan, plan.slow))
@@ -106,13 +110,16 @@ def _tensor(plan: Plan) -> Cost:
 
 
 def _pipeline(plan: Plan) -> Cost:
-    data, link = plan.devices // plan.stages, _link(plan, plan.slow)
-    ticks = 2 * (plan.microbatches + plan.stages - 1)
-    microbatch = SHORT * plan.tokens * plan.width / data / plan.microbatches
-    gradients = SHORT * plan.parameters / plan.stages
+    p, m = plan.stages, plan.microbatches
+    data, link = plan.devices // p, _link(plan, plan.slow)
+    ticks = 2 * (m + p - 1)
+    activations = SHORT * plan.tokens * plan.width / data
+    gradients = SHORT * plan.parameters / p
     return Cost(
-        _state(plan, plan.stages),
-        ticks * microbatch + ring_bytes("all-reduce", gradients, data),
-        ticks * seconds("collective-permute", microbatch, 2, **link)
+        _state(plan, p),
+        pipeline_bytes(p, m, activations) + ring_bytes("all-reduce", gradients, data),
+        ticks * seconds("collective-permute", activations / m, 2, **link)
+        + seconds("all-reduce", activations, p, **link)
         + seconds("all-reduce", gradients, data, **link),
+        float(bubble(p, m)),
     )

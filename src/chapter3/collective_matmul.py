@@ -45,11 +45,11 @@ def multiply_and_pass_on(
 
     def step(t, carry):
         out, block = carry
-        with jax.named_scope("pass_rows"):
-            block = lax.ppermute(block, AXIS, from_next)
-        return put(out, block, i + t), block
+        with jax.named_scope("pass_rows"):  # while this block is being multiplied
+            following = lax.ppermute(block, AXIS, from_next)
+        return put(out, block, i + t), following
 
     empty = jnp.zeros((n, x.shape[0], w.shape[1]), x.dtype)
-    out = put(lax.pcast(empty, AXIS, to="varying"), x, i)
-    out, _ = lax.fori_loop(1, n, step, (out, x))
-    return out.reshape(n * x.shape[0], w.shape[1])
+    start = (lax.pcast(empty, AXIS, to="varying"), x)
+    out, last = lax.fori_loop(0, n - 1, step, start)
+    return put(out, last, i + n - 1).reshape(n * x.shape[0], w.shape[1])

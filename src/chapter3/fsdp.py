@@ -47,8 +47,8 @@ def regathering(layer: Callable, finish: Callable) -> Callable:
     """Make a loss whose layers drop what they gathered, and gather again in backward.
 
     `jax.checkpoint` saves the input of each layer and nothing else. In the backward
-    pass each layer is computed anew, which gathers its parameters again: at no time is
-    more than one layer whole.
+    pass each layer is computed anew, which gathers its parameters again. So no layer
+    has to be whole between the two; how many are at one time is up to the compiler.
 
     Args:
         layer: of a layer's full parameters and its input.

@@ -33,8 +33,7 @@ class Entry:
         kept: by kind of state, predicted and measured.
         executed: collectives of one step by kind.
         sent: predicted and measured, for one step.
-        difference: largest difference of a gradient or an updated parameter from a
-            single device.
+        difference: largest difference of an updated parameter from a single device.
     """
 
     strategy: str
@@ -134,13 +133,13 @@ def _entry(
     )
 
 
-def _reference(problem: Problem) -> tuple[Any, Any]:
-    """Gradients, and parameters after one step of Adam, on one device."""
+def _reference(problem: Problem) -> Any:
+    """Parameters after one step of Adam, on one device."""
     layers, x, y = problem.arrays()
     gradients = jax.grad(model.blocks_loss)(layers, x, y)
     optimizer = optax.adam(0.01)
     updates, _ = optimizer.update(gradients, optimizer.init(layers), layers)
-    return gradients, optax.apply_updates(layers, updates)
+    return optax.apply_updates(layers, updates)
 
 
 def _loss_bytes(problem: Problem) -> float:
@@ -169,7 +168,7 @@ def _plain(problem: Problem) -> Entry:
         ring_bytes("all-reduce", s + SCALAR, n),
         {"params": params, "gradients": gradients, "optimizer": state},
         [compiled.lower(params, state, *batch).compile()],
-        difference(new, _reference(problem)[1]),
+        difference(new, _reference(problem)),
     )
 
 
@@ -199,7 +198,7 @@ def _zero(problem: Problem, stage: int) -> Entry:
         (ring_bytes("all-reduce", s, n) if stage == 0 else one) + _loss_bytes(problem),
         state_before,
         programs,
-        difference(new["params"], _reference(problem)[1]),
+        difference(new["params"], _reference(problem)),
     )
 
 
@@ -213,19 +212,26 @@ def _gradient_entry(
     arguments: tuple[Any, ...],
     expected: Any,
 ) -> Entry:
-    """Write the line of a strategy whose state is cut like its parameters."""
-    s, params = problem.parameter_bytes, arguments[0]
-    _, found = gradients(*arguments)
-    zeros = jax.tree.map(lambda p: jnp.zeros_like(p, device=p.sharding), params)
-    moments = {"first": zeros, "second": zeros, "count": jnp.zeros((), jnp.int32)}
+    """Train one step of Adam with a strategy whose state is cut like its parameters."""
+    s, optimizer = problem.parameter_bytes, optax.adam(0.01)
+
+    def step(params, state, *batch):
+        value, found = gradients(params, *batch)
+        updates, state = optimizer.update(found, state, params)
+        return optax.apply_updates(params, updates), state, found, value
+
+    params, *batch = arguments
+    compiled: Any = jax.jit(step)
+    before = jax.jit(optimizer.init)(params)
+    new, state, found, _ = compiled(params, before, *batch)
     return _entry(
         strategy,
         axes,
         (s * share, s * share, 2 * s * share + SCALAR),
         sent,
-        {"params": params, "gradients": found, "optimizer": moments},
-        [gradients.lower(*arguments).compile()],
-        difference(found, expected),
+        {"params": new, "gradients": found, "optimizer": state},
+        [compiled.lower(params, before, *batch).compile()],
+        difference(new, expected),
     )
 
 
@@ -254,7 +260,7 @@ def _regathering(problem: Problem) -> Entry:
         rounds + _loss_bytes(problem),
         jax.jit(mapped),
         arguments,
-        _reference(problem)[0],
+        _reference(problem),
     )
 
 
@@ -306,8 +312,25 @@ def _tensor(problem: Problem, axes: Mapping[str, int], with_fsdp: bool) -> Entry
         sum(by_axis.values()) + ring_bytes("all-reduce", SCALAR, axes["data"]),
         tensor_parallel.gradients(mesh, count, fsdp=with_fsdp),
         (shares, *batch),
-        _reference(problem)[0],
+        _reference(problem),
     )
+
+
+def pipeline_bytes(stages: int, microbatches: int, activation_bytes: float) -> float:
+    """Predict what each device sends in a step of the SPMD pipeline.
+
+    Args:
+        stages: p.
+        microbatches: m.
+        activation_bytes: bytes of the activations of the whole batch at one layer.
+
+    Returns:
+        In each of m+p-1 ticks a microbatch forward and one backward, idle or not, and
+        its number (4 bytes) forward; then an all-reduce of the result.
+    """
+    ticks = microbatches + stages - 1
+    each = activation_bytes / microbatches
+    return ticks * (2 * each + 4) + ring_bytes("all-reduce", activation_bytes, stages)
 
 
 def _pipeline(problem: Problem) -> Entry:
@@ -325,13 +348,13 @@ def _pipeline(problem: Problem) -> Entry:
         *zero.place((x, y), mesh, P()),
     )
     activations = FLOAT * problem.batch * problem.width
-    expected = jax.tree.map(lambda *g: jnp.stack(g), *_reference(problem)[0])
+    expected = jax.tree.map(lambda *g: jnp.stack(g), *_reference(problem))
     return _gradient_entry(
         problem,
         f"pipeline, m = {m}",
         {pipeline.AXIS: p},
         1 / p,
-        2 * (m + p - 1) * activations / m + ring_bytes("all-reduce", activations, p),
+        pipeline_bytes(p, m, activations),
         jax.jit(jax.value_and_grad(loss)),
         arguments,
         expected,

@@ -33,7 +33,7 @@ class Rules:
             ValueError: two dimensions of the array would go to one mesh axis.
 
         >>> Rules({"batch": "data", "embed": None}).spec(("batch", "embed"))
-        PartitionSpec('data', None)
+        P('data', None)
         """
         axes = [name if name is None else self.table[name] for name in logical]
         used = [axis for axis in axes if axis is not None]

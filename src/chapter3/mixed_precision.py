@@ -52,6 +52,7 @@ def step(
     optimizer: optax.GradientTransformation,
     x: Any,
     y: Any,
+    scale: float = 1.0,
 ) -> tuple[MixedState, Any]:
     """Compute the gradient in the short type, and update in float32.
 
@@ -61,14 +62,21 @@ def step(
         optimizer: the one that `init` was given.
         x: inputs, in the short type.
         y: targets, in the short type.
+        scale: factor for the loss during the backward pass, divided out again in
+            float32: keeps small gradients from vanishing in float16.
 
     Returns:
         The new state, its gradients zero again, and the loss.
     """
-    value, new = jax.value_and_grad(loss)(state.params, x, y)
+
+    def scaled(params):
+        return scale * loss(params, x, y)
+
+    value, new = jax.value_and_grad(scaled)(state.params)
     gradients = cast(jax.tree.map(jnp.add, state.gradients, new), jnp.float32)
+    gradients = jax.tree.map(lambda g: g / scale, gradients)
     updates, moments = optimizer.update(gradients, state.moments, state.master)
     master = optax.apply_updates(state.master, updates)
     short = jax.tree.map(lambda m, p: m.astype(p.dtype), master, state.params)
     zero = jax.tree.map(jnp.zeros_like, state.gradients)
-    return MixedState(short, zero, master, moments), value
+    return MixedState(short, zero, master, moments), value / scale

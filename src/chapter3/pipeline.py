@@ -1,9 +1,10 @@
 """A GPipe pipeline as one SPMD program: every device runs the same ticks.
 
 Device s holds stage s. At each tick it works on the activation that it has just
-received, and passes the result to the next device. Microbatch i is in stage s at tick
-i + s; a device that has nothing to do at a tick computes on zeros, and its result is
-thrown away: that is the bubble.
+received, and passes the result to the next device, together with the number of the
+microbatch. Microbatch i arrives at stage s at tick i + s. A device that has received
+nothing computes on some input all the same, and the result is not used: that is the
+bubble.
 
 Source: “GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism”
 (Huang and others, 2019).
@@ -33,8 +34,8 @@ def pipeline(stage: Callable, mesh: Mesh, microbatches: int) -> Callable:
         A function of the weights, every leaf with a leading axis of p stages, cut over
         "stage", and of x, shape (batch, ...), the same on all devices. It returns the
         result of the whole chain, of the shape of x, and who worked when: an int32
-        array of shape (p, m+p-1), recorded by the run, with the number of the
-        microbatch or -1 for idle. Differentiable.
+        array of shape (p, m+p-1) with the number of the microbatch that had arrived
+        with the activation, or -1 for idle. Differentiable.
 
     Raises:
         ValueError: m does not divide the batch.
@@ -46,17 +47,22 @@ def pipeline(stage: Callable, mesh: Mesh, microbatches: int) -> Callable:
         own = jax.tree.map(lambda leaf: leaf[0], weights)  # this device's stage
         s = lax.axis_index(AXIS)
         parts = x.reshape(m, -1, *x.shape[1:])
-        zeros = lax.pcast(jnp.zeros_like(parts[0]), AXIS, to="varying")
+        nothing = lax.pcast(jnp.zeros_like(parts[0]), AXIS, to="varying")
+        no_number = lax.pcast(jnp.int32(-1), AXIS, to="varying")
 
         def tick(received, t):
-            first = parts[jnp.minimum(t, m - 1)]
-            y = stage(own, jnp.where(s == 0, first, received))
-            working = (t >= s) & (t < m + s)
+            x, number = received  # what came from the stage before, and which it is
+            number = jnp.where(s == 0, jnp.where(t < m, t, -1), number)
+            x = jnp.where(s == 0, parts[jnp.minimum(t, m - 1)], x)
+            # Idle: any real input will do. The result is not used, but zeros could make
+            # the stage's derivative infinite, and zero times infinity is not zero.
+            y = stage(own, jnp.where(number < 0, parts[0], x))
             with jax.named_scope("to_next_stage"):
-                sent = lax.ppermute(y, AXIS, to_next)
-            return sent, (y, jnp.where(working, t - s, -1))
+                sent = lax.ppermute((y, number + 1), AXIS, to_next)
+            return (sent[0], sent[1] - 1), (y, number)
 
-        _, (results, log) = lax.scan(tick, zeros, jnp.arange(m + p - 1))
+        start = (nothing, no_number)
+        _, (results, log) = lax.scan(tick, start, jnp.arange(m + p - 1))
         # Results of the last stage, from its first microbatch on; zero on the others.
         mine = jnp.where(s == p - 1, results[p - 1 :], 0)
         with jax.named_scope("share_result"):

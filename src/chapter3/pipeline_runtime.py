@@ -28,11 +28,19 @@ class Dispatched:
 
 
 def sub_meshes(mesh: Mesh, axis: str) -> list[Mesh]:
-    """Cut a mesh into one mesh for each position along `axis`."""
-    names = tuple(name for name in mesh.axis_names if name != axis)
+    """Cut a mesh into one mesh for each position along `axis`.
+
+    Raises:
+        ValueError: the mesh has no other axis.
+    """
     along = mesh.axis_names.index(axis)
+    kept = [k for k in range(len(mesh.axis_names)) if k != along]
+    if not kept:
+        raise ValueError(f"{mesh.axis_names=} needs an axis besides {axis!r}")
+    names = tuple(mesh.axis_names[k] for k in kept)
+    types = tuple(mesh.axis_types[k] for k in kept)
     return [
-        Mesh(mesh.devices.take(i, along), names, axis_types=mesh.axis_types[:-1])
+        Mesh(mesh.devices.take(i, along), names, axis_types=types)
         for i in range(mesh.shape[axis])
     ]
 

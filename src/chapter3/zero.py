@@ -105,11 +105,21 @@ def training(
     def init(params):
         # Unsharded gradients differ on each device: they get a leading device axis.
         shape = (lambda p: p.shape) if stage >= 2 else (lambda p: (n, *p.shape))
-        gradients = jax.tree.map(lambda p: jnp.zeros(shape(p)), params)
+        # Made where they belong, not whole on one device and then cut.
+        shares = NamedSharding(mesh, share)
+
+        def zeros():
+            return jax.tree.map(lambda p: jnp.zeros(shape(p), p.dtype), params)
+
+        wanted = jax.tree.map(
+            lambda s: NamedSharding(mesh, optimizer_spec if s.ndim else whole),
+            jax.eval_shape(optimizer.init, params),
+        )
+        placed = place(params, mesh, params_spec)
         return {
-            "params": place(params, mesh, params_spec),
-            "gradients": place(gradients, mesh, share),
-            "optimizer": place(optimizer.init(params), mesh, optimizer_spec),
+            "params": placed,
+            "gradients": jax.jit(zeros, out_shardings=shares)(),
+            "optimizer": jax.jit(optimizer.init, out_shardings=wanted)(placed),
         }
 
     def accumulate(params, gradients, x, y):
