@@ -1,5 +1,7 @@
+import jax.numpy as jnp
 import pytest
 
+from chapter3 import model
 from chapter3.ledger import KINDS, Problem, entries, tensor_bytes
 
 pytestmark = pytest.mark.usefixtures("optax_promotes")
@@ -24,6 +26,7 @@ def test_predicted_is_measured_and_equal_to_one_device(problem):
         # One step of Adam moves a parameter by at most its rate, 0.01; where a gradient
         # is near zero, Adam magnifies its rounding.
         assert line.difference < 1e-5, line.strategy
+        assert line.difference_float64 < 1e-5, line.strategy
         assert line.agrees
 
 
@@ -50,3 +53,15 @@ def test_tensor_traffic_worked_out_by_hand():
     # one of a quarter of the parameters among 2.
     found = tensor_bytes({"data": 2, "model": 4}, 1600, 800, layers=2)
     assert found == {"model": 3 * 2 * 3 / 4 * 400, "data": 2 * 1 / 2 * 400}
+
+
+def test_a_wrong_gradient_is_far_from_one_device(monkeypatch):
+    def wrong(layers, x, y):
+        return -jnp.mean((model.blocks(layers, x) - y) ** 2)
+
+    monkeypatch.setattr("chapter3.model.blocks_loss", wrong)
+    lines = {line.strategy: line for line in entries(Problem(2, 4, 8, 8, 2))}
+    # Those that take the wrong loss agree with a reference that takes it too; the
+    # others do not: Adam's first step goes the other way by twice its rate.
+    assert lines["DP with jit"].difference_float64 < 1e-5
+    assert lines["TP"].difference_float64 == pytest.approx(0.02, rel=1e-3)

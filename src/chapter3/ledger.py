@@ -34,6 +34,7 @@ class Entry:
         executed: collectives of one step by kind.
         sent: predicted and measured, for one step.
         difference: largest difference of an updated parameter from a single device.
+        difference_float64: the same from a single device that computes in float64.
     """
 
     strategy: str
@@ -42,6 +43,7 @@ class Entry:
     executed: Mapping[str, int]
     sent: tuple[float, float]
     difference: float
+    difference_float64: float
 
     @property
     def agrees(self) -> bool:
@@ -116,7 +118,7 @@ def _entry(
     sent: float,
     state: Mapping[str, Any],
     programs: list[Any],
-    error: float,
+    errors: tuple[float, float],
 ) -> Entry:
     executed: dict[str, int] = {}
     for program in programs:
@@ -129,17 +131,34 @@ def _entry(
         dict(zip(KINDS, zip(kept, measured, strict=True), strict=True)),
         executed,
         (sent, sum(hlo.wire_bytes(program) for program in programs)),
-        error,
+        *errors,
     )
 
 
-def _reference(problem: Problem) -> Any:
-    """Parameters after one step of Adam, on one device."""
-    layers, x, y = problem.arrays()
+def _one_device_step(layers: model.Layers, x: Any, y: Any) -> Any:
     gradients = jax.grad(model.blocks_loss)(layers, x, y)
     optimizer = optax.adam(0.01)
     updates, _ = optimizer.update(gradients, optimizer.init(layers), layers)
-    return optax.apply_updates(layers, updates)
+    return jax.tree.map(np.asarray, optax.apply_updates(layers, updates))
+
+
+def _differences(found: Any, problem: Problem) -> tuple[float, float]:
+    """Compare updated parameters with those of one device, in float32 and float64.
+
+    The pipeline's come stacked: one leaf with all layers instead of a list of layers.
+    """
+    arrays = problem.arrays()
+    references = [_one_device_step(*arrays)]
+    with jax.enable_x64(True):
+        exact = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), arrays)
+        references.append(_one_device_step(*exact))
+    if isinstance(found, dict):
+        references = [
+            jax.tree.map(lambda *leaves: np.stack(leaves), *layers)
+            for layers in references
+        ]
+    float32, float64 = (difference(found, reference) for reference in references)
+    return float32, float64
 
 
 def _loss_bytes(problem: Problem) -> float:
@@ -168,7 +187,7 @@ def _plain(problem: Problem) -> Entry:
         ring_bytes("all-reduce", s + SCALAR, n),
         {"params": params, "gradients": gradients, "optimizer": state},
         [compiled.lower(params, state, *batch).compile()],
-        difference(new, _reference(problem)),
+        _differences(new, problem),
     )
 
 
@@ -198,7 +217,7 @@ def _zero(problem: Problem, stage: int) -> Entry:
         (ring_bytes("all-reduce", s, n) if stage == 0 else one) + _loss_bytes(problem),
         state_before,
         programs,
-        difference(new["params"], _reference(problem)),
+        _differences(new["params"], problem),
     )
 
 
@@ -210,7 +229,6 @@ def _gradient_entry(
     sent: float,
     gradients: Any,
     arguments: tuple[Any, ...],
-    expected: Any,
 ) -> Entry:
     """Train one step of Adam with a strategy whose state is cut like its parameters."""
     s, optimizer = problem.parameter_bytes, optax.adam(0.01)
@@ -231,7 +249,7 @@ def _gradient_entry(
         sent,
         {"params": new, "gradients": found, "optimizer": state},
         [compiled.lower(params, before, *batch).compile()],
-        difference(new, expected),
+        _differences(new, problem),
     )
 
 
@@ -260,7 +278,6 @@ def _regathering(problem: Problem) -> Entry:
         rounds + _loss_bytes(problem),
         jax.jit(mapped),
         arguments,
-        _reference(problem),
     )
 
 
@@ -312,7 +329,6 @@ def _tensor(problem: Problem, axes: Mapping[str, int], with_fsdp: bool) -> Entry
         sum(by_axis.values()) + ring_bytes("all-reduce", SCALAR, axes["data"]),
         tensor_parallel.gradients(mesh, count, fsdp=with_fsdp),
         (shares, *batch),
-        _reference(problem),
     )
 
 
@@ -348,7 +364,6 @@ def _pipeline(problem: Problem) -> Entry:
         *zero.place((x, y), mesh, P()),
     )
     activations = FLOAT * problem.batch * problem.width
-    expected = jax.tree.map(lambda *g: jnp.stack(g), *_reference(problem))
     return _gradient_entry(
         problem,
         f"pipeline, m = {m}",
@@ -357,5 +372,4 @@ def _pipeline(problem: Problem) -> Entry:
         pipeline_bytes(p, m, activations),
         jax.jit(jax.value_and_grad(loss)),
         arguments,
-        expected,
     )

@@ -78,7 +78,8 @@ def draw_choice(
     figure = Figure(figsize=(WIDTH, 3.4))
     panel = figure.subplots()
     panel.axvline(capacity / 1e9, color=INK, linewidth=1, linestyle="--")
-    for number, (name, (kept, seconds)) in enumerate(choices.items()):
+    by_memory = sorted(choices.items(), key=lambda choice: -choice[1][0])
+    for number, (name, (kept, seconds)) in enumerate(by_memory):
         fits = kept <= capacity
         panel.plot(
             kept / 1e9,
@@ -91,7 +92,7 @@ def draw_choice(
         panel.annotate(
             name,
             (kept / 1e9, seconds),
-            (0, 8 if number % 2 else -15),  # above and below in turn: they may be close
+            (0, -17 if number % 2 else 8),  # neighbours above and below in turn
             textcoords="offset points",
             fontsize=9.5,
             ha="center",
@@ -102,7 +103,7 @@ def draw_choice(
     panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     panel.yaxis.set_major_formatter("{x:g}")
     panel.yaxis.set_minor_locator(NullLocator())
-    panel.margins(x=0.22, y=0.18)
+    panel.margins(x=0.12, y=0.18)
     panel.text(
         capacity / 1e9,
         1.01,
