@@ -15,7 +15,16 @@ import numpy as np
 import optax
 from jax.sharding import PartitionSpec as P
 
-from chapter3 import fsdp, hlo, model, pipeline, tensor_parallel, zero
+from chapter3 import (
+    attention,
+    collective_matmul,
+    fsdp,
+    hlo,
+    model,
+    pipeline,
+    tensor_parallel,
+    zero,
+)
 from chapter3.devices import device_mesh
 from chapter3.traffic import ring_bytes
 
@@ -30,10 +39,11 @@ class Entry:
     Attributes:
         strategy: its name.
         mesh: sizes of the mesh axes.
-        kept: by kind of state, predicted and measured.
+        kept: by kind of state, predicted and measured; empty for a single layer.
         executed: collectives of one step by kind.
         sent: predicted and measured, for one step.
-        difference: largest difference of an updated parameter from a single device.
+        difference: largest difference of an updated parameter, or of the layer's
+            output, from a single device.
         difference_float64: the same from a single device that computes in float64.
     """
 
@@ -373,3 +383,70 @@ def _pipeline(problem: Problem) -> Entry:
         jax.jit(jax.value_and_grad(loss)),
         arguments,
     )
+
+
+def layer_entries(devices: int, rows: int = 64, width: int = 8) -> list[Entry]:
+    """Run single layers whose work is cut inside, forward, and write their lines.
+
+    Args:
+        devices: number N; there are as many attention heads.
+        rows: positions of the sequence, rows of the product; a multiple of N.
+        width: of a head, and of the product's inner dimension.
+    """
+    n = devices
+    *qkv, x, w = (
+        jax.random.normal(key, shape)
+        for key, shape in zip(
+            jax.random.split(jax.random.key(13), 5),
+            [(rows, n, width)] * 3 + [(rows, width), (width, n * width)],
+            strict=True,
+        )
+    )
+    block = FLOAT * rows * width  # of queries, keys or values, on each device
+    rows_sent = ring_bytes("all-gather", FLOAT * rows * width, n)
+    whole, cut = attention.attention, (P(attention.AXIS),) * 3
+    product, columns = jnp.matmul, P(None, collective_matmul.AXIS)
+    operands = (P(collective_matmul.AXIS), columns)
+    forms = [
+        (attention.ring_attention, whole, qkv, cut, cut[0], 2 * (n - 1) * block),
+        (
+            attention.ulysses,
+            whole,
+            qkv,
+            cut,
+            cut[0],
+            4 * ring_bytes("all-to-all", block, n),
+        ),
+        *(
+            (form, product, (x, w), operands, columns, rows_sent)
+            for form in (
+                collective_matmul.gather_then_multiply,
+                collective_matmul.multiply_and_pass_on,
+            )
+        ),
+    ]
+    lines = []
+    for form, single, arguments, specs, out, sent in forms:
+        axis = attention.AXIS if single is whole else collective_matmul.AXIS
+        mesh = device_mesh({axis: n})
+        placed = [
+            zero.place(a, mesh, spec) for a, spec in zip(arguments, specs, strict=True)
+        ]
+        run: Any = jax.jit(
+            jax.shard_map(form, mesh=mesh, in_specs=specs, out_specs=out)
+        )
+        program, found = run.lower(*placed).compile(), run(*placed)
+        with jax.enable_x64(True):
+            exact = np.asarray(single(*(jnp.asarray(a, float) for a in arguments)))
+        lines.append(
+            Entry(
+                form.__name__.replace("_", " "),
+                {axis: n},
+                {},
+                hlo.executed(program),
+                (sent, hlo.wire_bytes(program)),
+                difference(found, single(*arguments)),
+                difference(found, exact),
+            )
+        )
+    return lines
