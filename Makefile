@@ -31,7 +31,9 @@ html: .venv/synced ## build the site, executing the pages that changed (the defa
 	  edition=$$(echo $$language | tr '_A-Z' '-a-z'); \
 	  echo "edition $$edition"; \
 	  $(BIN)/sphinx-build $(SPHINX_FLAGS) -q -b html -D language=$$language \
-	    -d _build/doctrees/$$edition docs _build/html/$$edition || exit 1; \
+	    -d _build/doctrees/$$edition docs _build/html/$$edition || { \
+	      echo "The site was not built. The reason is above; a warning counts as an error." >&2; \
+	      exit 1; }; \
 	done
 	@cp docs/_root/index.html _build/html/index.html
 	@echo "The site is ready: open _build/html/index.html"
