@@ -7,12 +7,13 @@ import sys
 from importlib import metadata  # not version(): that is a Sphinx setting
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "docs/_ext"))
+
+from input_digest import input_digest
+from inventories import inventory
+
 ROOT = Path(__file__).resolve().parent
 BUILD = ROOT / "_build"
-sys.path.insert(0, str(ROOT / "docs/_ext"))
-
-from input_digest import input_digest  # noqa: E402  (found on the path set above)
-from inventories import inventory  # noqa: E402
 
 # -- project ---------------------------------------------------------------------------
 project = "Distributed computing in JAX"

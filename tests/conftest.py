@@ -4,20 +4,21 @@ Arrays in the signatures of the package are checked against their annotations he
 only here: readers need no run-time type checker.
 """
 
+import jax
 import pytest
 from jaxtyping import install_import_hook
 
-install_import_hook("chapter3", "typecheck.checked")
 
-import jax  # noqa: E402  (the hook must come first)
+def pytest_configure():
+    """Prepare JAX; the package is imported here, after the hook that checks it."""
+    install_import_hook("chapter3", "typecheck.checked")
+    from chapter3 import simulate_devices
 
-from chapter3 import simulate_devices  # noqa: E402
-
-# Eight is the smallest number with two factorisations into a mesh of two axes, 4x2 and
-# 2x4, that a mistake in the order of axes cannot confuse.
-simulate_devices(8)
-jax.config.update("jax_numpy_dtype_promotion", "strict")
-jax.config.update("jax_numpy_rank_promotion", "raise")
+    # Eight is the smallest number with two factorisations into a mesh of two axes, 4x2
+    # and 2x4, that a mistake in the order of axes cannot confuse.
+    simulate_devices(8)
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
+    jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 @pytest.fixture

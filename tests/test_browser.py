@@ -1,5 +1,6 @@
 """The built pages in a real browser, with no network."""
 
+import os
 import shutil
 
 import pytest
@@ -8,8 +9,11 @@ from test_site import ARTICLES, BUILT, name
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
+# A reader may have no Chromium, and can still check all the rest. In CI, which sets CI,
+# nothing is skipped: there a missing browser is an error.
 pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="needs Chromium (Debian: apt install chromium)"
+    CHROMIUM is None and "CI" not in os.environ,
+    reason="needs Chromium (Debian: apt install chromium)",
 )
 
 MOST_BYTES = 800_000

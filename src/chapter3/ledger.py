@@ -7,6 +7,7 @@ sent are read from the compiled programs of one training step.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -85,6 +86,15 @@ class Problem:
         """Bytes S of all parameters (global)."""
         return FLOAT * self.devices * 2 * self.width * self.hidden
 
+    @cached_property
+    def references(self) -> tuple[Any, Any]:
+        """Parameters after one step of Adam on one device, in float32 and float64."""
+        arrays = self.arrays()
+        float32 = _one_device_step(*arrays)
+        with jax.enable_x64(True):
+            exact = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), arrays)
+            return float32, _one_device_step(*exact)
+
     def arrays(self) -> tuple[model.Layers, jax.Array, jax.Array]:
         """Return the parameters, the inputs and the targets, on one device."""
         k_layers, k_x = jax.random.split(jax.random.key(11))
@@ -157,18 +167,13 @@ def _differences(found: Any, problem: Problem) -> tuple[float, float]:
 
     The pipeline's come stacked: one leaf with all layers instead of a list of layers.
     """
-    arrays = problem.arrays()
-    references = [_one_device_step(*arrays)]
-    with jax.enable_x64(True):
-        exact = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), arrays)
-        references.append(_one_device_step(*exact))
+    float32, float64 = problem.references
     if isinstance(found, dict):
-        references = [
+        float32, float64 = (
             jax.tree.map(lambda *leaves: np.stack(leaves), *layers)
-            for layers in references
-        ]
-    float32, float64 = (difference(found, reference) for reference in references)
-    return float32, float64
+            for layers in (float32, float64)
+        )
+    return difference(found, float32), difference(found, float64)
 
 
 def _loss_bytes(problem: Problem) -> float:
