@@ -73,15 +73,13 @@ def costs(plan: Plan) -> dict[str, Cost]:
     """
     nbytes, n, link = SHORT * plan.parameters, plan.devices, _link(plan, plan.slow)
     found = {}
-    for name, kinds in STEP_COLLECTIVES.items():
-        if name == "ZeRO-3, gathered once":
-            continue
+    for name in SHARDED:
+        kinds = STEP_COLLECTIVES[name]
         found[name] = Cost(
             per_device(name, int(plan.parameters), n).total,
             sum(ring_bytes(kind, nbytes, n) for kind in kinds),
             sum(seconds(kind, nbytes, n, **link) for kind in kinds),
         )
-    assert set(found) == set(SHARDED)
     found[f"DP x TP {plan.tensor}"] = _tensor(plan)
     found[f"DP x pipeline {plan.stages}"] = _pipeline(plan)
     return found
