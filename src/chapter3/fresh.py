@@ -30,6 +30,21 @@ class Finished:
     stderr: str
 
 
+def clean_environment() -> dict[str, str]:
+    """Take this process's environment without what chooses JAX's devices, or colours.
+
+    Returns:
+        All variables but `XLA_FLAGS` and those that begin with `JAX_` or force colours.
+    """
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not re.match(r"XLA_FLAGS$|JAX_|FORCE_COLOR$|CLICOLOR_FORCE$", name)
+    }
+    # Jupyter asks for colours, which would mark up what is printed.
+    return clean | {"PYTHON_COLORS": "0"}
+
+
 def run_python(program: str, *, seconds: float = 120, **environment: str) -> Finished:
     """Run `program` in a new Python process that knows nothing of this one's devices.
 
@@ -42,15 +57,9 @@ def run_python(program: str, *, seconds: float = 120, **environment: str) -> Fin
     Raises:
         subprocess.TimeoutExpired: the time limit was reached; the process is gone then.
     """
-    clean = {
-        name: value
-        for name, value in os.environ.items()
-        if not re.match(r"XLA_FLAGS$|JAX_|FORCE_COLOR$|CLICOLOR_FORCE$", name)
-    }
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
-        # Jupyter asks for colours, which would mark up what is printed.
-        env=clean | {"PYTHON_COLORS": "0"} | environment,
+        env=clean_environment() | environment,
         capture_output=True,
         text=True,
         timeout=seconds,

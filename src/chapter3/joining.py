@@ -1,0 +1,97 @@
+"""What a process of a multi-process program does first, and how it gives a result.
+
+The same script runs under `chapter3.launcher.launch`, under `mpirun` and `srun`, and on
+any cluster that JAX recognises.
+"""
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import jax
+
+LAUNCH = "CHAPTER3_LAUNCH"
+"""The variable in which `launch` tells a process who it is; its children inherit it."""
+
+
+def join(**options: Any) -> None:
+    """Join the other processes of this program; call it before anything else of JAX.
+
+    In a process started by `chapter3.launcher.launch` it joins the others of that
+    launch. Elsewhere it is `jax.distributed.initialize`, which finds out by itself who
+    this process is under Open MPI, Slurm, on Cloud TPU and Kubernetes.
+
+    From then on an uncaught exception prints its traceback and ends the process at
+    once. Without that, JAX would first wait for the other processes to end as well,
+    which they cannot: they wait for this one.
+
+    Args:
+        **options: further arguments of `jax.distributed.initialize`.
+    """
+    sys.excepthook = _print_and_leave
+    told = os.environ.get(LAUNCH)
+    if told is None:
+        jax.distributed.initialize(**options)
+        return
+    place = json.loads(told)
+    files = Path(place["folder"])
+    (files / f"{place['process']}.joining").touch()
+    _keep_output_to_python()
+    # The launcher watches all processes and has one time limit, so JAX's own may be
+    # longer. Only this machine's processes can connect to a loopback address.
+    given = {
+        "coordinator_address": place["coordinator"],
+        "coordinator_bind_address": place["coordinator"],
+        "num_processes": place["processes"],
+        "process_id": place["process"],
+        "initialization_timeout": place["seconds"],
+        "shutdown_timeout_seconds": place["seconds"],
+    }
+    jax.distributed.initialize(**given | options)
+    (files / f"{place['process']}.joined").touch()
+
+
+def report(value: Any) -> None:
+    """Hand a result to whoever started this process.
+
+    Under `launch` it becomes `Report.value`; the last call counts. Elsewhere it is
+    printed, on one line: `process 0 of 2: {"sum": 36.0}`.
+
+    Args:
+        value: what JSON can hold: numbers, strings, lists and dicts of them. Make other
+            things such first: `float(loss)`, `numpy.asarray(x).tolist()`.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    text = json.dumps(value)
+    told = os.environ.get(LAUNCH)
+    if told is None:
+        print(f"process {jax.process_index()} of {jax.process_count()}: {text}")
+    else:
+        place = json.loads(told)
+        Path(place["folder"], f"{place['process']}.json").write_text(text)
+
+
+def _keep_output_to_python() -> None:
+    """Let only `print` write to standard output, and libraries to standard error.
+
+    Gloo greets each of its peers there, from several threads at a time.
+    """
+    sys.stdout.flush()
+    output = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = os.fdopen(output, "w", encoding="utf-8", buffering=1)
+
+
+def _print_and_leave(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    sys.stdout.flush()
+    traceback.print_exception(kind, error, trace)
+    sys.stderr.flush()
+    os._exit(1)
