@@ -58,9 +58,11 @@ intersphinx_mapping = {
     for name, url in {
         "jax": "https://docs.jax.dev/en/latest/",
         "numpy": "https://numpy.org/doc/stable/",
+        "optax": "https://optax.readthedocs.io/en/latest/",
         "python": "https://docs.python.org/3/",
     }.items()
 }
+codeautolink_concat_default = True  # a cell knows what the cells above imported
 autodoc_default_options = {"no-value": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say what an argument is
