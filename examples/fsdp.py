@@ -62,13 +62,15 @@ def main() -> int:
         programs = (run.accumulate.lower(state, batch), run.apply.lower(state))
         sent = sum(hlo.wire_bytes(program.compile()) for program in programs)
         kept = held(state)
-        cut = [n if stage >= k else 1 for k in (3, 2, 1)]  # params, gradients, moments
+        cut = [
+            n if stage >= k else 1 for k in (3, 2, 1)
+        ]  # parameters, gradients, moments
         kept_formula = s / cut[0] + s / cut[1] + 2 * s / cut[2] + 4
         sent_formula = 2 * (n - 1) / n * (s + 4)
         for _ in range(options.steps):
             state, _ = run.accumulate(state, batch)
             state = run.apply(state)
-        gap = difference(state["params"], expected)
+        gap = difference(state["parameters"], expected)
         wrong |= kept != kept_formula or sent != sent_formula or not gap < 1e-4
         print(
             f"{stage:<6} {kept:9.0f} {kept_formula:9.0f} {sent:9.0f} "

@@ -43,7 +43,7 @@ def test_small_updates_are_not_lost():
     assert 0 < moved.max() < 1e-4
     # ... and the short copy is the master copy, rounded.
     rounded = state.master[0]["w1"].astype(jnp.float16)
-    np.testing.assert_array_equal(state.params[0]["w1"], rounded)
+    np.testing.assert_array_equal(state.parameters[0]["w1"], rounded)
 
 
 def test_it_trains_like_float32():

@@ -48,10 +48,10 @@ def test_every_stage_trains_like_one_device(stage, n, optimizer):
     for _ in range(3):
         state, value = run.accumulate(state, batch)
         state = run.apply(state)
-    assert_equal(state["params"], single(blocks, x, y, rule, 3), FLOAT32_STEPS)
+    assert_equal(state["parameters"], single(blocks, x, y, rule, 3), FLOAT32_STEPS)
     assert value.sharding.is_fully_replicated
     cut = NamedSharding(mesh, P("data") if stage == 3 else P())
-    for leaf in jax.tree.leaves(state["params"]):
+    for leaf in jax.tree.leaves(state["parameters"]):
         assert leaf.sharding.is_equivalent_to(cut, leaf.ndim)
     assert not any(np.any(np.asarray(g)) for g in jax.tree.leaves(state["gradients"]))
 
@@ -66,7 +66,7 @@ def test_two_microbatches_add_up(stage):
     state, _ = run.accumulate(state, batch)
     state = run.apply(state)
     expected = single(blocks, x, y, rule, 1, microbatches=2)
-    assert_equal(state["params"], expected, FLOAT32_STEPS)
+    assert_equal(state["parameters"], expected, FLOAT32_STEPS)
 
 
 def test_the_callers_parameters_survive_donation():

@@ -29,7 +29,7 @@ from chapter3 import (
 from chapter3.devices import device_mesh
 from chapter3.traffic import ring_bytes
 
-KINDS = ("params", "gradients", "optimizer")
+KINDS = ("parameters", "gradients", "optimizer")
 FLOAT, SCALAR = 4, 4  # bytes of a float32 value; of the loss, and of Adam's counter
 
 
@@ -184,24 +184,24 @@ def _plain(problem: Problem) -> Entry:
     n, s = problem.devices, problem.parameter_bytes
     mesh, optimizer = device_mesh({"data": n}), optax.adam(0.01)
     layers, x, y = problem.arrays()
-    params = zero.place(layers, mesh, P())
+    parameters = zero.place(layers, mesh, P())
     batch = zero.place((x, y), mesh, P("data"))
     state = zero.place(optimizer.init(layers), mesh, P())
 
-    def step(params, state, x, y):
-        value, gradients = jax.value_and_grad(model.blocks_loss)(params, x, y)
-        updates, state = optimizer.update(gradients, state, params)
-        return optax.apply_updates(params, updates), state, gradients, value
+    def step(parameters, state, x, y):
+        value, gradients = jax.value_and_grad(model.blocks_loss)(parameters, x, y)
+        updates, state = optimizer.update(gradients, state, parameters)
+        return optax.apply_updates(parameters, updates), state, gradients, value
 
     compiled: Any = jax.jit(step)
-    new, _, gradients, _ = compiled(params, state, *batch)
+    new, _, gradients, _ = compiled(parameters, state, *batch)
     return _entry(
         "DP with jit",
         {"data": n},
         (s, s, 2 * s + SCALAR),
         ring_bytes("all-reduce", s + SCALAR, n),
-        {"params": params, "gradients": gradients, "optimizer": state},
-        [compiled.lower(params, state, *batch).compile()],
+        {"parameters": parameters, "gradients": gradients, "optimizer": state},
+        [compiled.lower(parameters, state, *batch).compile()],
         _differences(new, problem),
     )
 
@@ -232,7 +232,7 @@ def _zero(problem: Problem, stage: int) -> Entry:
         (ring_bytes("all-reduce", s, n) if stage == 0 else one) + _loss_bytes(problem),
         state_before,
         programs,
-        _differences(new["params"], problem),
+        _differences(new["parameters"], problem),
     )
 
 
@@ -248,22 +248,22 @@ def _gradient_entry(
     """Train one step of Adam with a strategy whose state is cut like its parameters."""
     s, optimizer = problem.parameter_bytes, optax.adam(0.01)
 
-    def step(params, state, *batch):
-        value, found = gradients(params, *batch)
-        updates, state = optimizer.update(found, state, params)
-        return optax.apply_updates(params, updates), state, found, value
+    def step(parameters, state, *batch):
+        value, found = gradients(parameters, *batch)
+        updates, state = optimizer.update(found, state, parameters)
+        return optax.apply_updates(parameters, updates), state, found, value
 
-    params, *batch = arguments
+    parameters, *batch = arguments
     compiled: Any = jax.jit(step)
-    before = jax.jit(optimizer.init)(params)
-    new, state, found, _ = compiled(params, before, *batch)
+    before = jax.jit(optimizer.init)(parameters)
+    new, state, found, _ = compiled(parameters, before, *batch)
     return _entry(
         strategy,
         axes,
         (s * share, s * share, 2 * s * share + SCALAR),
         sent,
-        {"params": new, "gradients": found, "optimizer": state},
-        [compiled.lower(params, before, *batch).compile()],
+        {"parameters": new, "gradients": found, "optimizer": state},
+        [compiled.lower(parameters, before, *batch).compile()],
         _differences(new, problem),
     )
 

@@ -19,13 +19,13 @@ class MixedState(NamedTuple):
     """What the step keeps for each parameter: 2 + 2 + 4 + 4 + 4 bytes.
 
     Attributes:
-        params: in the short type, for the forward and backward pass.
+        parameters: in the short type, for the forward and backward pass.
         gradients: in the short type.
         master: float32.
         moments: the optimizer's own state: two float32 trees and a step counter.
     """
 
-    params: Any
+    parameters: Any
     gradients: Any
     master: Any
     moments: Any
@@ -37,11 +37,11 @@ def cast(tree: Any, dtype: Any) -> Any:
 
 
 def init(
-    params: Any, optimizer: optax.GradientTransformation, dtype: Any = jnp.float16
+    parameters: Any, optimizer: optax.GradientTransformation, dtype: Any = jnp.float16
 ) -> MixedState:
     """Make the state from float32 parameters."""
-    short = cast(params, dtype)
-    master = jax.tree.map(jnp.array, params)
+    short = cast(parameters, dtype)
+    master = jax.tree.map(jnp.array, parameters)
     gradients = jax.tree.map(jnp.zeros_like, short)
     return MixedState(short, gradients, master, optimizer.init(master))
 
@@ -69,14 +69,14 @@ def step(
         The new state, its gradients zero again, and the loss.
     """
 
-    def scaled(params):
-        return scale * loss(params, x, y)
+    def scaled(parameters):
+        return scale * loss(parameters, x, y)
 
-    value, new = jax.value_and_grad(scaled)(state.params)
+    value, new = jax.value_and_grad(scaled)(state.parameters)
     gradients = cast(jax.tree.map(jnp.add, state.gradients, new), jnp.float32)
     gradients = jax.tree.map(lambda g: g / scale, gradients)
     updates, moments = optimizer.update(gradients, state.moments, state.master)
     master = optax.apply_updates(state.master, updates)
-    short = jax.tree.map(lambda m, p: m.astype(p.dtype), master, state.params)
+    short = jax.tree.map(lambda m, p: m.astype(p.dtype), master, state.parameters)
     zero = jax.tree.map(jnp.zeros_like, state.gradients)
     return MixedState(short, zero, master, moments), value / scale

@@ -98,43 +98,47 @@ def training(
     if stage not in (0, 1, 2, 3):
         raise ValueError(f"{stage=} must be 0, 1, 2 or 3")
     share, whole = P(AXIS), P()
-    params_spec = share if stage >= 3 else whole
+    parameters_spec = share if stage >= 3 else whole
     optimizer_spec = share if stage >= 1 else whole
     n = mesh.shape[AXIS]
 
-    def init(params):
+    def init(parameters):
         # Unsharded gradients differ on each device: they get a leading device axis.
         shape = (lambda p: p.shape) if stage >= 2 else (lambda p: (n, *p.shape))
         # Made where they belong, not whole on one device and then cut.
         shares = NamedSharding(mesh, share)
 
         def zeros():
-            return jax.tree.map(lambda p: jnp.zeros(shape(p), p.dtype), params)
+            return jax.tree.map(lambda p: jnp.zeros(shape(p), p.dtype), parameters)
 
         wanted = jax.tree.map(
             lambda s: NamedSharding(mesh, optimizer_spec if s.ndim else whole),
-            jax.eval_shape(optimizer.init, params),
+            jax.eval_shape(optimizer.init, parameters),
         )
-        placed = place(params, mesh, params_spec)
+        placed = place(parameters, mesh, parameters_spec)
         return {
-            "params": placed,
+            "parameters": placed,
             "gradients": jax.jit(zeros, out_shardings=shares)(),
             "optimizer": jax.jit(optimizer.init, out_shardings=wanted)(placed),
         }
 
-    def accumulate(params, gradients, x, y):
-        full = gather(params) if stage >= 3 else lax.pcast(params, AXIS, to="varying")
+    def accumulate(parameters, gradients, x, y):
+        full = (
+            gather(parameters)
+            if stage >= 3
+            else lax.pcast(parameters, AXIS, to="varying")
+        )
         value, new = jax.value_and_grad(loss)(full, x, y)  # of the local batch
         new = scatter_mean(new) if stage >= 2 else jax.tree.map(lambda g: g[None], new)
         return jax.tree.map(jnp.add, gradients, new), lax.pmean(value, AXIS)
 
-    def apply(params, gradients, state):
+    def apply(parameters, gradients, state):
         if stage >= 2:
             mean = gradients
         else:
             local = jax.tree.map(lambda g: g[0], gradients)
             mean = scatter_mean(local) if stage == 1 else all_reduce_mean(local)
-        mine = own_share(params) if stage in (1, 2) else params
+        mine = own_share(parameters) if stage in (1, 2) else parameters
         updates, state = optimizer.update(mean, state, mine)
         new = optax.apply_updates(mine, updates)
         if stage in (1, 2):
@@ -149,17 +153,17 @@ def training(
         mapped = jax.shard_map(
             accumulate,
             mesh=mesh,
-            in_specs=(params_spec, share, share, share),
+            in_specs=(parameters_spec, share, share, share),
             out_specs=(share, whole),
         )
-        gradients, value = mapped(state["params"], state["gradients"], *batch)
+        gradients, value = mapped(state["parameters"], state["gradients"], *batch)
         return state | {"gradients": gradients}, value
 
     @partial(jax.jit, donate_argnums=0)
     def apply_state(state):
-        specs = (params_spec, share, state_specs(state["optimizer"]))
+        specs = (parameters_spec, share, state_specs(state["optimizer"]))
         mapped = jax.shard_map(apply, mesh=mesh, in_specs=specs, out_specs=specs)
-        new = mapped(state["params"], state["gradients"], state["optimizer"])
-        return dict(zip(("params", "gradients", "optimizer"), new, strict=True))
+        new = mapped(state["parameters"], state["gradients"], state["optimizer"])
+        return dict(zip(("parameters", "gradients", "optimizer"), new, strict=True))
 
     return Training(init, accumulate_state, apply_state)

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from chapter3.ledger import Entry
 
 _LOOK = {
-    "params": ("parameters", BLUE, ""),
-    "gradients": ("gradients", SKY, "---"),
-    "optimizer": ("optimizer", ORANGE, "//"),
+    "parameters": (BLUE, ""),
+    "gradients": (SKY, "---"),
+    "optimizer": (ORANGE, "//"),
 }
 
 
@@ -40,7 +40,7 @@ def draw_ledger(entries: Sequence[Entry]) -> Figure:
     kept, sent = figure.subplots(1, 2, sharey=True)
     places = range(len(entries))
     left = np.zeros(len(entries))
-    for kind, (name, colour, hatch) in _LOOK.items():
+    for kind, (colour, hatch) in _LOOK.items():
         sizes = np.array([entry.kept[kind][1] for entry in entries]) / 1024
         kept.barh(
             places,
@@ -51,7 +51,7 @@ def draw_ledger(entries: Sequence[Entry]) -> Figure:
             hatch=hatch,
             edgecolor="#ffffff",
             linewidth=0.4,
-            label=name,
+            label=kind,
         )
         left = left + sizes
     bytes_sent = [entry.sent[1] / 1024 for entry in entries]
