@@ -5,7 +5,15 @@ from jax.sharding import PartitionSpec as P
 from chapter3 import device_mesh
 from chapter3.logical_axes import Rules
 
-RULES = Rules({"batch": "data", "embed": None, "hidden": "model", "heads": "model"})
+RULES = Rules(
+    {
+        "batch": "data",
+        "embed": None,
+        "hidden": "model",
+        "heads": "model",
+        "vocabulary": ("data", "model"),
+    }
+)
 
 
 def test_spec_and_sharding():
@@ -19,9 +27,33 @@ def test_spec_and_sharding():
     assert array.addressable_shards[0].data.shape == (2, 2)
 
 
-def test_a_collision_names_both_and_the_axis():
-    with pytest.raises(ValueError, match=r"\['hidden', 'heads'\] .* mesh axis 'model'"):
-        RULES.spec(("hidden", "heads"))
+def test_several_mesh_axes_for_one_logical_axis():
+    assert RULES.spec(("vocabulary", "embed")) == P(("data", "model"), None)
+    mesh = device_mesh({"data": 4, "model": 2})
+    array = jax.device_put(
+        jax.numpy.ones((16, 4)), RULES.sharding(mesh, ("vocabulary", "embed"))
+    )
+    assert array.addressable_shards[0].data.shape == (2, 4)
+    assert str(jax.typeof(array)) == "float32[16@(data,model),4]"
+
+
+@pytest.mark.parametrize(
+    ("logical", "both", "axis"),
+    [
+        (("hidden", "heads"), r"\['hidden', 'heads'\]", "model"),
+        (("batch", "vocabulary"), r"\['batch', 'vocabulary'\]", "data"),
+        (("vocabulary", "embed", "heads"), r"\['vocabulary', 'heads'\]", "model"),
+        (("vocabulary", "vocabulary"), r"\['vocabulary', 'vocabulary'\]", "data"),
+    ],
+)
+def test_a_collision_names_both_and_the_axis(logical, both, axis):
+    with pytest.raises(ValueError, match=f"{both} would both go to mesh axis '{axis}'"):
+        RULES.spec(logical)
+
+
+def test_one_mesh_axis_twice_in_one_rule():
+    with pytest.raises(ValueError, match=r"\['batch', 'batch'\] .* axis 'data'"):
+        Rules({"batch": ("data", "data")}).spec(("batch",))
 
 
 def test_an_unknown_name():

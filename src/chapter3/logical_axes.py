@@ -1,8 +1,8 @@
 """Name the dimensions of arrays by what they mean, and say once where each goes.
 
 A model says that a weight has the dimensions ("embed", "hidden"). A table of rules says
-that "hidden" is cut along mesh axis "model". Another strategy is another table; the
-model does not change.
+that "hidden" is cut along mesh axis "model", or along several. Another strategy is
+another table; the model does not change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,14 @@ from jax.sharding import PartitionSpec as P
 
 @dataclass(frozen=True)
 class Rules:
-    """Which mesh axis each logical axis goes to.
+    """Which mesh axis, or axes, each logical axis goes to.
 
     Attributes:
-        table: mesh axis by logical axis; None leaves the dimension whole.
+        table: by logical axis, what a `PartitionSpec` has in the place of a dimension:
+            a mesh axis, a tuple of them, or None, which leaves the dimension whole.
     """
 
-    table: Mapping[str, str | None]
+    table: Mapping[str, str | tuple[str, ...] | None]
 
     def spec(self, logical: Sequence[str | None]) -> P:
         """Translate the logical axes of an array to a PartitionSpec.
@@ -32,19 +33,20 @@ class Rules:
             KeyError: a name that has no rule.
             ValueError: two dimensions of the array would go to one mesh axis.
 
-        >>> Rules({"batch": "data", "embed": None}).spec(("batch", "embed"))
-        P('data', None)
+        >>> Rules({"batch": ("host", "data"), "embed": None}).spec(("batch", "embed"))
+        P(('host', 'data'), None)
         """
-        axes = [name if name is None else self.table[name] for name in logical]
-        used = [axis for axis in axes if axis is not None]
-        for axis in used:
-            if used.count(axis) > 1:
-                both = [n for n, a in zip(logical, axes, strict=True) if a == axis]
-                raise ValueError(
-                    f"logical axes {both} would both go to mesh axis {axis!r}; change "
-                    "the rule of one of them"
-                )
-        return P(*axes)
+        entries = [name if name is None else self.table[name] for name in logical]
+        taken: dict[str, str | None] = {}  # mesh axis -> the logical axis that has it
+        for name, entry in zip(logical, entries, strict=True):
+            for axis in (entry,) if isinstance(entry, str) else entry or ():
+                if axis in taken:
+                    raise ValueError(
+                        f"logical axes {[taken[axis], name]} would both go to mesh "
+                        f"axis {axis!r}; change the rule of one of them"
+                    )
+                taken[axis] = name
+        return P(*entries)
 
     def sharding(self, mesh: Mesh, logical: Sequence[str | None]) -> NamedSharding:
         """Translate to a sharding on `mesh`. Errors are those of `spec`."""
