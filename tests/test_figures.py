@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 from chapter3 import device_mesh, figures
 from chapter3.figures._style import PALETTE, luminance, on
 from chapter3.schedules import gpipe, interleaved, naive
+from chapter3.timeline import Execution
 
 WORDS = {"name": "fig-x", "alt": "A falling line.", "caption": "It falls."}
 
@@ -193,3 +194,18 @@ def test_what_does_not_fit_is_drawn_differently():
     too_large, fits = figure.axes[0].lines[1:]
     assert too_large.get_markerfacecolor() == "none"
     assert fits.get_markerfacecolor() != "none"
+
+
+def test_the_timeline_draws_what_was_recorded():
+    recorded = [
+        Execution("jit_other", 1, 0, 0.0, 9.0),
+        Execution("jit_forward", 2, 0, 1.0, 2.0),
+        Execution("jit_forward", 3, 0, 2.0, 4.0),
+        Execution("jit_forward", 4, 1, 3.0, 4.0),
+        Execution("jit_backward", 5, 1, 4.0, 6.0),
+    ]
+    figure = figures.draw_timeline(recorded, "jit_forward", "jit_backward", 2)
+    (panel,) = figure.axes
+    boxes = [(p.get_x(), p.get_width(), p.get_y() + 0.5) for p in panel.patches]
+    assert boxes == [(0, 1000, 0), (1000, 2000, 0), (2000, 1000, 1), (3000, 2000, 1)]
+    assert [text.get_text() for text in panel.texts] == ["0", "1", "0", "0"]

@@ -17,7 +17,7 @@ PROBLEMS = [
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: f"{p.devices}-{p.width}")
 def test_predicted_is_measured_and_equal_to_one_device(problem):
     lines = entries(problem)
-    assert len({line.strategy for line in lines}) == (10 if problem.devices > 2 else 8)
+    assert len({line.strategy for line in lines}) == (11 if problem.devices > 2 else 9)
     for line in lines:
         for kind in KINDS:
             predicted, measured = line.kept[kind]
@@ -41,10 +41,13 @@ def test_collectives_are_those_of_the_strategy():
     assert found["TP"] == {"all-reduce": 2 * 8}  # 15 of activations, 1 of the loss
     # 15 ticks: an activation and its number forward, an activation backward.
     assert found["pipeline, m = 8"] == {"collective-permute": 45, "all-reduce": 1}
+    # Eight microbatches on, eight gradients back, without a bubble.
+    assert found["pipeline at run time"] == {"device_put": 16}
 
 
 def test_a_wrong_prediction_is_seen(monkeypatch):
     monkeypatch.setattr("chapter3.ledger.ring_bytes", lambda kind, s, n: s + 1)
+    monkeypatch.setattr("chapter3.ledger.handed_over_bytes", lambda p, a: a + 1)
     assert not any(line.agrees for line in entries(Problem(2, 4, 8, 8, 2)))
 
 

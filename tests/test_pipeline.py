@@ -5,7 +5,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 from tolerances import FLOAT32_SUM
 
-from chapter3 import device_mesh, hlo, pipeline, pipeline_runtime, zero
+from chapter3 import device_mesh, hlo, pipeline, pipeline_runtime, timeline, zero
 from chapter3.schedules import bubble, gpipe, one_forward_one_backward
 
 
@@ -117,7 +117,7 @@ def test_at_run_time_in_the_order_of_a_schedule(schedule):
     meshes = pipeline_runtime.sub_meshes(device_mesh({"stage": 4, "data": 2}), "stage")
     each = [{name: leaf[s] for name, leaf in weights.items()} for s in range(4)]
     programs = pipeline_runtime.compile_stage(stage, mean_squares)
-    value, gradients, calls = pipeline_runtime.run(
+    value, gradients, log = pipeline_runtime.run(
         programs, each, (x, y), meshes, schedule
     )
     wanted_value = mean_squares(sequential(weights, x, 4), y)
@@ -129,8 +129,86 @@ def test_at_run_time_in_the_order_of_a_schedule(schedule):
             assert leaf.devices() == set(meshes[s].devices.flat)
     for device in range(4):  # each device's calls are in the order of the schedule
         planned = [slot.work for slot in schedule.slots if slot.device == device]
-        assert [c.work for c in calls if c.work.stage == device] == planned
-    assert all(a.begin <= a.end for a in calls)
+        assert [work for work in log.calls if work.stage == device] == planned
+
+
+def run_at_run_time(schedule, data, width=6, batch=24):
+    """Return how to run a schedule, its sub-meshes, and the bytes of an activation."""
+    p = schedule.devices
+    weights, x, y = problem(p, batch, width)
+    meshes = pipeline_runtime.sub_meshes(
+        device_mesh({"stage": p, "data": data}), "stage"
+    )
+    each = [{name: leaf[s] for name, leaf in weights.items()} for s in range(p)]
+    programs = pipeline_runtime.compile_stage(stage, mean_squares)
+
+    def run():
+        return pipeline_runtime.run(programs, each, (x, y), meshes, schedule)
+
+    return run, meshes, x.nbytes
+
+
+@pytest.mark.parametrize(("p", "data"), [(4, 2), (4, 1), (2, 4), (1, 2)])
+def test_what_is_handed_over_at_run_time(p, data):
+    m = 3
+    run, meshes, activation = run_at_run_time(gpipe(p, m), data)
+    transfers = run()[2].transfers
+    ids = [frozenset(d.id for d in mesh.devices.flat) for mesh in meshes]
+    between = [t for t in transfers if t.what in ("activation", "gradient")]
+    assert len(between) == 2 * (p - 1) * m
+    for t in between:
+        phase, _, s = t.purpose
+        assert (t.what, t.target) == (
+            "activation" if phase == "F" else "gradient",
+            ids[s],
+        )
+        assert t.source == ids[s - 1 if phase == "F" else s + 1]
+        assert t.nbytes == activation / m
+    assert sum(t.nbytes for t in between) == 2 * (p - 1) * activation
+    # Each input and target goes once to the first and the last stage; they lie on
+    # device 0, where the first stage's first block stays.
+    of = {
+        what: [t for t in transfers if t.what == what] for what in ("input", "target")
+    }
+    assert sum(t.nbytes for t in of["input"]) == (data - 1) / data * activation
+    share = (data - 1) / data if p == 1 else 1
+    assert sum(t.nbytes for t in of["target"]) == share * activation
+    assert len(transfers) == len(between) + 2 * m
+
+
+def test_a_transfer_that_goes_astray_is_seen(monkeypatch):
+    """The record is of the arrays, not of the plan: send all to one stage."""
+    run, meshes, _ = run_at_run_time(gpipe(4, 3), 1)
+    real = jax.device_put
+
+    def astray(x, sharding):
+        first = sharding.mesh.devices.flat[0] in meshes[2].devices.flat
+        return real(
+            x, jax.sharding.NamedSharding(meshes[1], P()) if first else sharding
+        )
+
+    monkeypatch.setattr("chapter3.pipeline_runtime.jax.device_put", astray)
+    transfers = run()[2].transfers
+    lost = [t for t in transfers if t.what == "activation" and t.purpose.stage == 2]
+    assert lost and all(t.target == {1} and t.nbytes == 0 for t in lost)
+
+
+@pytest.mark.parametrize("data", [1, 2])
+def test_stages_of_one_device_overlap_and_of_two_take_turns(data):
+    """What the CPU client does: programs over several devices run one at a time."""
+    run, _, _ = run_at_run_time(
+        one_forward_one_backward(4, 8), data, width=256, batch=2048
+    )
+
+    def loss_and_gradients():
+        return run()[:2]
+
+    jax.block_until_ready(loss_and_gradients())
+    _, executions = timeline.record(loss_and_gradients)
+    of_stages = [e for e in executions if e.program in ("jit_stage", "jit_backward")]
+    assert len(of_stages) == data * 4 * (8 + 8)
+    overlapping = timeline.in_flight_together(of_stages)
+    assert (len(overlapping) > 0) == (data == 1)
 
 
 def test_bad_numbers_of_stages_are_refused():

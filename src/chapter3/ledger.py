@@ -2,7 +2,8 @@
 
 Every number stands twice: predicted by a formula, and measured on a small stack of MLP
 blocks. The measured bytes kept are those of the arrays' own shards, the measured bytes
-sent are read from the compiled programs of one training step.
+sent are read from the compiled programs of one training step. The pipeline at run time
+sends between programs: of it, they are recorded while it runs.
 """
 
 from collections.abc import Mapping
@@ -23,10 +24,12 @@ from chapter3 import (
     hlo,
     model,
     pipeline,
+    pipeline_runtime,
     tensor_parallel,
     zero,
 )
 from chapter3.devices import device_mesh
+from chapter3.schedules import one_forward_one_backward
 from chapter3.traffic import ring_bytes
 
 KINDS = ("parameters", "gradients", "optimizer")
@@ -41,8 +44,10 @@ class Entry:
         strategy: its name.
         mesh: sizes of the mesh axes.
         kept: by kind of state, predicted and measured; empty for a single layer.
-        executed: collectives of one step by kind.
-        sent: predicted and measured, for one step.
+        executed: collectives of one step by kind; of the pipeline at run time, the
+            transfers between stages that the busiest device was the source of.
+        sent: predicted and measured, for one step; if the devices differ, by the one
+            that sends most.
         difference: largest difference of an updated parameter, or of the layer's
             output, from a single device.
         difference_float64: the same from a single device that computes in float64.
@@ -115,7 +120,7 @@ def entries(problem: Problem) -> list[Entry]:
     if n >= 4:
         grid = {"data": n // 2, "model": 2}
         lines += [_tensor(problem, grid, fsdp) for fsdp in (False, True)]
-    return [*lines, _pipeline(problem)]
+    return [*lines, _pipeline(problem), _pipeline_at_run_time(problem)]
 
 
 def held(tree: Any) -> float:
@@ -387,6 +392,61 @@ def _pipeline(problem: Problem) -> Entry:
         pipeline_bytes(p, m, activations),
         jax.jit(jax.value_and_grad(loss)),
         arguments,
+    )
+
+
+def handed_over_bytes(stages: int, activation_bytes: float) -> float:
+    """Predict what the busiest device of a pipeline at run time sends in a step.
+
+    Args:
+        stages: p, one device each.
+        activation_bytes: bytes of the activations of the whole batch at one layer.
+
+    Returns:
+        A stage between two others sends all activations on and all their gradients
+        back, once each. The first has nobody to send gradients to, the last no one to
+        send activations to.
+    """
+    return min(stages - 1, 2) * activation_bytes
+
+
+def _pipeline_at_run_time(problem: Problem) -> Entry:
+    p, m, s = problem.devices, problem.microbatches, problem.parameter_bytes
+    mesh, optimizer = device_mesh({"stage": p, "data": 1}), optax.adam(0.01)
+    meshes = pipeline_runtime.sub_meshes(mesh, "stage")
+    layers, x, y = problem.arrays()
+    programs = pipeline_runtime.compile_stage(
+        model.block, lambda out, y: jnp.mean((out - y) ** 2)
+    )
+    schedule = one_forward_one_backward(p, m)
+    _, gradients, log = pipeline_runtime.run(programs, layers, (x, y), meshes, schedule)
+
+    @jax.jit
+    def update(gradient, state, parameters):
+        updates, state = optimizer.update(gradient, state, parameters)
+        return optax.apply_updates(parameters, updates), state
+
+    states = []  # of each stage, on its device
+    for layer, gradient, where in zip(layers, gradients, meshes, strict=True):
+        parameters = zero.place(layer, where, P())
+        new, moments = update(gradient, optimizer.init(parameters), parameters)
+        states.append(dict(zip(KINDS, (new, gradient, moments), strict=True)))
+    kept = (s / p, s / p, 2 * s / p + SCALAR)
+    measured = [max(held(state[kind]) for state in states) for kind in KINDS]
+
+    by_source: dict[frozenset[int], list[int]] = {}
+    for transfer in log.transfers:
+        if transfer.what in ("activation", "gradient"):
+            by_source.setdefault(transfer.source, []).append(transfer.nbytes)
+    busiest = max(by_source.values(), key=sum)
+    activations = FLOAT * problem.batch * problem.width
+    return Entry(
+        "pipeline at run time",
+        {"stage": p},
+        dict(zip(KINDS, zip(kept, measured, strict=True), strict=True)),
+        {"device_put": len(busiest)},
+        (handed_over_bytes(p, activations), float(sum(busiest))),
+        *_differences([state["parameters"] for state in states], problem),
     )
 
 

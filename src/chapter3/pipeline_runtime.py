@@ -2,10 +2,10 @@
 
 The stages are separate compiled functions, `device_put` moves activations from one
 sub-mesh to the next, and JAX's asynchronous dispatch lets them overlap. The order of
-the calls is that of a schedule, such as 1F1B.
+the calls is that of a schedule, such as 1F1B. What is moved is written down while it
+happens, since no compiled program contains it.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,15 +16,20 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from chapter3.schedules import Schedule, Work
+from chapter3.transfers import Transfer
 
 
 @dataclass(frozen=True)
-class Dispatched:
-    """One call: the work, and when the call began and returned (seconds)."""
+class Log:
+    """What a run did, in the order in which Python did it.
 
-    work: Work
-    begin: float
-    end: float
+    Attributes:
+        calls: forwards and backwards, as they were dispatched.
+        transfers: what was handed from one device to another for them.
+    """
+
+    calls: list[Work]
+    transfers: list[Transfer]
 
 
 def sub_meshes(mesh: Mesh, axis: str) -> list[Mesh]:
@@ -80,7 +85,7 @@ def run(
     batch: tuple[Any, Any],
     meshes: Sequence[Mesh],
     schedule: Schedule,
-) -> tuple[Any, list[Any], list[Dispatched]]:
+) -> tuple[Any, list[Any], Log]:
     """Run forward and backward of a batch in the order of a schedule.
 
     Args:
@@ -91,8 +96,7 @@ def run(
         schedule: for as many devices as stages, one stage each (chunks = 1).
 
     Returns:
-        The mean loss, the gradients for each stage (on its mesh), and the calls in the
-        order in which they were dispatched.
+        The mean loss, the gradients for each stage (on its mesh), and the log.
 
     Raises:
         ValueError: numbers of stages differ, or m does not divide the batch.
@@ -106,35 +110,42 @@ def run(
     rows = [NamedSharding(mesh, P(mesh.axis_names[0])) for mesh in meshes]
     whole = [NamedSharding(mesh, P()) for mesh in meshes]
     placed = [jax.device_put(w, s) for w, s in zip(weights, whole, strict=True)]
-    xs, ys = (a.reshape(m, -1, *a.shape[1:]) for a in batch)
+    xs, ys = (jnp.reshape(a, (m, -1, *a.shape[1:])) for a in batch)
     last = len(meshes) - 1
 
-    inputs: dict[tuple[int, int], Any] = {}  # activations kept for the backward
-    arriving: dict[tuple[str, int, int], Any] = {}
+    given: dict[Work, Any] = {}  # what each piece of work gets from elsewhere
     gradients: list[Any] = [None] * len(meshes)
-    total, calls = 0.0, []
+    total, log = 0.0, Log([], [])
+
+    def move(what, array, work):
+        """Put an array where `work` needs it, and write down what that moved."""
+        there = jax.device_put(array, rows[work.stage])
+        log.transfers.append(Transfer.between(array, there, what, work))
+        return there
+
     # In order of time, as one host would issue them; ties go to the earlier stage.
-    order = sorted(schedule.slots, key=lambda slot: (slot.start, slot.work.stage))
-    start = time.perf_counter()
-    for slot in order:
-        begin = time.perf_counter() - start
-        s, i = slot.work.stage, slot.work.microbatch
-        if slot.work.phase == "F":
-            x = jax.device_put(xs[i], rows[0]) if s == 0 else arriving.pop(("F", i, s))
-            inputs[i, s] = x
-            y = programs.forward(placed[s], x)
+    for slot in sorted(schedule.slots, key=lambda slot: (slot.start, slot.work.stage)):
+        work = slot.work
+        phase, i, s = work
+        if phase == "F":
+            if s == 0:
+                given[work] = move("input", xs[i], work)
+            y = programs.forward(placed[s], given[work])  # kept for the backward
             if s < last:
-                arriving["F", i, s + 1] = jax.device_put(y, rows[s + 1])
+                following = Work("F", i, s + 1)
+                given[following] = move("activation", y, following)
             else:
-                value, g = programs.final(y, jax.device_put(ys[i], rows[s]))
-                total, arriving["B", i, s] = total + value, g
+                targets = move("target", ys[i], work)
+                value, given[Work("B", i, s)] = programs.final(y, targets)
+                total += value
         else:
-            x, cotangent = inputs.pop((i, s)), arriving.pop(("B", i, s))
+            x, cotangent = given.pop(Work("F", i, s)), given.pop(work)
             dw, dx = programs.backward(placed[s], x, cotangent)
             so_far = gradients[s]
             gradients[s] = dw if so_far is None else programs.add(so_far, dw)
             if s > 0:
-                arriving["B", i, s - 1] = jax.device_put(dx, rows[s - 1])
-        calls.append(Dispatched(slot.work, begin, time.perf_counter() - start))
+                following = Work("B", i, s - 1)
+                given[following] = move("gradient", dx, following)
+        log.calls.append(work)
     mean = [jax.tree.map(lambda g: g / m, g) for g in gradients]
-    return total / m, mean, calls
+    return total / m, mean, log

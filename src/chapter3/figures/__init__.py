@@ -4,7 +4,12 @@ from chapter3.figures._exchange import draw_exchange
 from chapter3.figures._holdings import Holding, draw_holdings, holding
 from chapter3.figures._ledger import draw_activity, draw_choice, draw_ledger
 from chapter3.figures._memory import draw_memory
-from chapter3.figures._schedules import draw_bubble, draw_in_flight, draw_schedules
+from chapter3.figures._schedules import (
+    draw_bubble,
+    draw_in_flight,
+    draw_schedules,
+    draw_timeline,
+)
 from chapter3.figures._sharding import draw_sharding
 from chapter3.figures._show import ShownFigure, show
 from chapter3.figures._types import draw_types, traced_types
@@ -22,6 +27,7 @@ __all__ = [
     "draw_memory",
     "draw_schedules",
     "draw_sharding",
+    "draw_timeline",
     "draw_types",
     "holding",
     "show",

@@ -1,5 +1,6 @@
 """Figures of pipeline schedules."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -26,6 +27,7 @@ from chapter3.schedules import (
     gpipe,
     one_forward_one_backward,
 )
+from chapter3.timeline import Execution
 
 _COLOURS = {"F": (BLUE, SKY), "B": (ORANGE, YELLOW)}
 
@@ -101,6 +103,61 @@ def _draw_one(panel: Axes, schedule: Schedule, longest: float) -> None:
     panel.set_ylabel("device")
     panel.tick_params(length=0)
     panel.spines[:].set_visible(False)
+
+
+@styled
+def draw_timeline(
+    executions: Sequence[Execution], forward: str, backward: str, devices: int
+) -> Figure:
+    """Draw when each device executed its forwards and backwards, as recorded.
+
+    Boxes look as in `draw_schedules`. A device works in the order in which it was
+    called, so that the boxes of a kind are numbered from left to right.
+
+    Args:
+        executions: from `chapter3.timeline.record`, in the order of their beginning.
+        forward: name of the program that computes a forward.
+        backward: likewise.
+        devices: number of devices, drawn from the top.
+    """
+    figure = Figure(figsize=(WIDTH, 0.3 * devices + 0.6))
+    panel = figure.subplots()
+    looks = {forward: _COLOURS["F"][0], backward: _COLOURS["B"][0]}
+    numbers: Counter[tuple[str, int]] = Counter()
+    shown = [e for e in executions if e.program in looks]
+    start = min(e.begin for e in shown)
+    for e in shown:
+        number = numbers[e.program, e.device]
+        numbers[e.program, e.device] += 1
+        begin, width = 1000 * (e.begin - start), 1000 * (e.end - e.begin)
+        panel.add_patch(
+            Rectangle(
+                (begin, e.device - 0.5),
+                width,
+                1,
+                facecolor=looks[e.program],
+                edgecolor="#ffffff",
+                linewidth=0.6,
+            )
+        )
+        if width > 0.02 * 1000 * (shown[-1].end - start):
+            panel.text(
+                begin + width / 2,
+                e.device,
+                str(number),
+                ha="center",
+                va="center",
+                fontsize=8,
+                color=on(looks[e.program]),
+            )
+    panel.set_xlim(0, 1000 * (max(e.end for e in shown) - start))
+    panel.set_ylim(devices - 0.5, -0.5)
+    panel.set_yticks(range(devices))
+    panel.set_xlabel("milliseconds")
+    panel.set_ylabel("stage")
+    panel.tick_params(length=0)
+    panel.spines[:].set_visible(False)
+    return figure
 
 
 _LINES = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
