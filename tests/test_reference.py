@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tolerances import FLOAT32_SUM, FLOAT64_SUM
 
-from chapter3.reference import f64, grad_mse, mse
+from chapter3.reference import f64, grad_mse, in_float64, mse
 
 
 @pytest.fixture
@@ -49,3 +49,17 @@ def test_expected_values(problem):
 
 def test_f64():
     assert f64(jnp.ones(3, jnp.bfloat16)).dtype == np.float64
+
+
+def test_in_float64_gives_the_exact_gradient_and_leaves_float32_on(problem):
+    w, x, y = problem
+
+    def mean_squares(w, data):
+        return jnp.mean((data["x"] @ w - data["y"]) ** 2)
+
+    short = jax.tree.map(jnp.float32, (w, {"x": x, "y": y}))
+    found = in_float64(jax.grad(mean_squares), *short)
+    assert found.dtype == np.float64
+    exact = grad_mse(f64(short[0]), f64(short[1]["x"]), f64(short[1]["y"]))
+    np.testing.assert_allclose(found, exact, **FLOAT64_SUM)
+    assert jnp.ones(1).dtype == jnp.float32

@@ -10,3 +10,7 @@ FLOAT64_SUM = {"rtol": 1e-12}
 FLOAT32_STEPS = {"rtol": 1e-4, "atol": 1e-5}
 """float32 results that pass through several products, a softmax, or a few optimizer
 steps: ten to a hundred roundings on top of one another."""
+
+FLOAT64_STEPS = {"rtol": 1e-11, "atol": 1e-13}
+"""As `FLOAT32_STEPS`, in float64: a hundred roundings of 1e-16 on top of one another;
+absolute where terms of size one cancel."""

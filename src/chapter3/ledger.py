@@ -29,6 +29,7 @@ from chapter3 import (
     zero,
 )
 from chapter3.devices import device_mesh
+from chapter3.reference import in_float64
 from chapter3.schedules import one_forward_one_backward
 from chapter3.traffic import ring_bytes
 
@@ -95,10 +96,8 @@ class Problem:
     def references(self) -> tuple[Any, Any]:
         """Parameters after one step of Adam on one device, in float32 and float64."""
         arrays = self.arrays()
-        float32 = _one_device_step(*arrays)
-        with jax.enable_x64(True):
-            exact = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), arrays)
-            return float32, _one_device_step(*exact)
+        float32 = jax.tree.map(np.asarray, _one_device_step(*arrays))
+        return float32, in_float64(_one_device_step, *arrays)
 
     def arrays(self) -> tuple[model.Layers, jax.Array, jax.Array]:
         """Return the parameters, the inputs and the targets, on one device."""
@@ -164,7 +163,7 @@ def _one_device_step(layers: model.Layers, x: Any, y: Any) -> Any:
     gradients = jax.grad(model.blocks_loss)(layers, x, y)
     optimizer = optax.adam(0.01)
     updates, _ = optimizer.update(gradients, optimizer.init(layers), layers)
-    return jax.tree.map(np.asarray, optax.apply_updates(layers, updates))
+    return optax.apply_updates(layers, updates)
 
 
 def _differences(found: Any, problem: Problem) -> tuple[float, float]:
@@ -501,8 +500,6 @@ def layer_entries(devices: int, rows: int = 64, width: int = 8) -> list[Entry]:
             jax.shard_map(form, mesh=mesh, in_specs=specs, out_specs=out)
         )
         program, found = run.lower(*placed).compile(), run(*placed)
-        with jax.enable_x64(True):
-            exact = np.asarray(single(*(jnp.asarray(a, float) for a in arguments)))
         lines.append(
             Entry(
                 form.__name__.replace("_", " "),
@@ -511,7 +508,7 @@ def layer_entries(devices: int, rows: int = 64, width: int = 8) -> list[Entry]:
                 hlo.executed(program),
                 (sent, hlo.wire_bytes(program)),
                 difference(found, single(*arguments)),
-                difference(found, exact),
+                difference(found, in_float64(single, *arguments)),
             )
         )
     return lines

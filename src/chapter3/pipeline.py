@@ -62,7 +62,9 @@ def pipeline(stage: Callable, mesh: Mesh, microbatches: int) -> Callable:
             return (sent[0], sent[1] - 1), (y, number)
 
         start = (nothing, no_number)
-        _, (results, log) = lax.scan(tick, start, jnp.arange(m + p - 1))
+        _, (results, log) = lax.scan(
+            tick, start, jnp.arange(m + p - 1, dtype=jnp.int32)
+        )
         # Results of the last stage, from its first microbatch on; zero on the others.
         mine = jnp.where(s == p - 1, results[p - 1 :], 0)
         with jax.named_scope("share_result"):
