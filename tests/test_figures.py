@@ -205,7 +205,10 @@ def test_the_timeline_draws_what_was_recorded():
         Execution("jit_backward", 5, 1, 4.0, 6.0),
     ]
     figure = figures.draw_timeline(recorded, "jit_forward", "jit_backward", 2)
-    (panel,) = figure.axes
+    panel, count = figure.axes
     boxes = [(p.get_x(), p.get_width(), p.get_y() + 0.5) for p in panel.patches]
     assert boxes == [(0, 1000, 0), (1000, 2000, 0), (2000, 1000, 1), (3000, 2000, 1)]
     assert [text.get_text() for text in panel.texts] == ["0", "1", "0", "0"]
+    outline = count.collections[0].get_paths()[0].vertices
+    assert outline[:, 1].max() == 2  # from second 3 to 4 both were at work
+    assert {x for x, y in outline if y == 2} == {2000, 3000}

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -112,7 +113,8 @@ def draw_timeline(
     """Draw when each device executed its forwards and backwards, as recorded.
 
     Boxes look as in `draw_schedules`. A device works in the order in which it was
-    called, so that the boxes of a kind are numbered from left to right.
+    called, so that the boxes of a kind are numbered from left to right. Below stands
+    how many devices were at work at each moment.
 
     Args:
         executions: from `chapter3.timeline.record`, in the order of their beginning.
@@ -120,8 +122,8 @@ def draw_timeline(
         backward: likewise.
         devices: number of devices, drawn from the top.
     """
-    figure = Figure(figsize=(WIDTH, 0.3 * devices + 0.6))
-    panel = figure.subplots()
+    figure = Figure(figsize=(WIDTH, 0.3 * devices + 1.2))
+    panel, count = figure.subplots(2, sharex=True, height_ratios=(0.3 * devices, 0.6))
     looks = {forward: _COLOURS["F"][0], backward: _COLOURS["B"][0]}
     numbers: Counter[tuple[str, int]] = Counter()
     shown = [e for e in executions if e.program in looks]
@@ -150,13 +152,22 @@ def draw_timeline(
                 fontsize=8,
                 color=on(looks[e.program]),
             )
-    panel.set_xlim(0, 1000 * (max(e.end for e in shown) - start))
+    changes = sorted([(e.begin, 1) for e in shown] + [(e.end, -1) for e in shown])
+    times = [1000 * (time - start) for time, _ in changes]
+    at_work = list(accumulate(change for _, change in changes))
+    count.fill_between(times, at_work, step="post", color=GREEN, linewidth=0)
+    count.set_ylim(0, devices)
+    count.set_yticks(range(0, devices + 1, 2))
+    count.grid(axis="y", color=FAINT, linewidth=0.5)
+    count.set_xlabel("milliseconds")
+    count.set_ylabel("at work")
+    panel.set_xlim(0, times[-1])
     panel.set_ylim(devices - 0.5, -0.5)
     panel.set_yticks(range(devices))
-    panel.set_xlabel("milliseconds")
     panel.set_ylabel("stage")
-    panel.tick_params(length=0)
-    panel.spines[:].set_visible(False)
+    for each in (panel, count):
+        each.tick_params(length=0)
+        each.spines[:].set_visible(False)
     return figure
 
 
