@@ -87,6 +87,30 @@ def test_the_record_is_what_arrived_and_not_the_formula(monkeypatch):
     assert (log[:2] >= 0).any() and (log[2:] == -1).all()
 
 
+@pytest.mark.parametrize("m", [1, 4, 8])
+def test_one_tick_fewer_is_wrong(monkeypatch, m):
+    """m + p - 1 ticks are also the fewest: leave the last one out."""
+    weights, x, _ = problem(4)
+    real = jax.lax.scan
+
+    def shorter(body, start, ticks):
+        last, (results, log) = real(body, start, ticks[:-1])
+        missing = jnp.zeros_like(results[:1]), log[:1]
+        return last, jax.tree.map(
+            lambda a, b: jnp.concatenate([a, b]), (results, log), missing
+        )
+
+    monkeypatch.setattr("chapter3.pipeline.lax.scan", shorter)
+    mesh = device_mesh({"stage": 4})
+    placed = zero.place(weights, mesh, P("stage"))
+    out, _ = jax.jit(pipeline.pipeline(stage, mesh, m))(
+        placed, zero.place(x, mesh, P())
+    )
+    correct = np.isclose(out, sequential(weights, x, 4), **FLOAT32_SUM).all(axis=1)
+    rows = len(x) // m
+    assert correct[:-rows].all() and not correct[-rows:].any()
+
+
 def test_idle_slots_do_not_poison_the_gradient():
     """A stage whose derivative at zero is infinite."""
 
