@@ -89,7 +89,7 @@ def test_the_record_is_what_arrived_and_not_the_formula(monkeypatch):
 
 @pytest.mark.parametrize("m", [1, 4, 8])
 def test_one_tick_fewer_is_wrong(monkeypatch, m):
-    """m + p - 1 ticks are also the fewest: leave the last one out."""
+    """There is no tick to spare: leave the last of m + p - 1 out."""
     weights, x, _ = problem(4)
     real = jax.lax.scan
 
