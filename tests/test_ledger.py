@@ -16,12 +16,12 @@ PROBLEMS = [
 ]
 
 
-measured = cache(entries)  # for tests that break nothing
+lines_of = cache(entries)  # for tests that break nothing
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: f"{p.devices}-{p.width}")
 def test_predicted_is_measured_and_equal_to_one_device(problem):
-    lines = measured(problem)
+    lines = lines_of(problem)
     assert len({line.strategy for line in lines}) == (11 if problem.devices > 2 else 9)
     for line in lines:
         for kind in KINDS:
@@ -36,7 +36,7 @@ def test_predicted_is_measured_and_equal_to_one_device(problem):
 
 
 def test_collectives_are_those_of_the_strategy():
-    found = {line.strategy: line.executed for line in measured(Problem())}
+    found = {line.strategy: line.executed for line in lines_of(Problem())}
     assert found["DP with jit"] == {"all-reduce": 1}
     assert found["DP with shard_map"] == {"all-reduce": 2}  # gradients, loss
     leaves = 2 * 8
