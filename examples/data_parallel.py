@@ -22,19 +22,6 @@ def arguments():
     return options.parse_args()
 
 
-def reference(x, y, rate, steps):
-    """Train in NumPy float64 on one device; return w, b and the last loss."""
-    x, y = x.astype(np.float64), y.astype(np.float64)
-    w, b = np.zeros((x.shape[1], y.shape[1])), np.zeros(y.shape[1])
-    value = 0.0
-    for _ in range(steps):
-        error = x @ w + b - y
-        value = np.mean(error**2)
-        w = w - rate * 2 / y.size * x.T @ error
-        b = b - rate * 2 / y.size * error.sum(axis=0)
-    return w, b, value
-
-
 def main() -> int:
     """Train, print the table, and return the exit status."""
     options = arguments()
@@ -47,12 +34,13 @@ def main() -> int:
     from jax.sharding import PartitionSpec as P
 
     from chapter3 import data_parallel, device_mesh, hlo
+    from chapter3.reference import train_linear
 
     n, rate = len(devices), options.rate
     rng = np.random.default_rng(0)
     x = rng.standard_normal((n * options.batch_per_device, 10)).astype(np.float32)
     y = (x @ rng.standard_normal((10, 5)) + 0.3).astype(np.float32)
-    w, b, expected = reference(x, y, rate, options.steps)
+    w, b, expected = train_linear(x, y, rate, options.steps)
 
     mesh = device_mesh({"data": n})
     start = {"w": np.zeros((10, 5), np.float32), "b": np.zeros(5, np.float32)}

@@ -54,3 +54,43 @@ def grad_mse(
         The vector 2/batch · xᵀ(x w - y), of shape (features,).
     """
     return 2 / len(x) * x.T @ (x @ w - y)
+
+
+def linear_data(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Make a batch that a linear model can learn, the same each time.
+
+    Args:
+        rows: size of the global batch.
+
+    Returns:
+        Inputs, float32 of shape (rows, 5), and targets, float32 of shape (rows, 1):
+        `inputs @ [1, 2, 3, 4, 5] + 0.5`.
+    """
+    x = np.random.default_rng(0).standard_normal((rows, 5)).astype(np.float32)
+    return x, x @ np.arange(1, 6, dtype=np.float32)[:, None] + np.float32(0.5)
+
+
+def train_linear(
+    x: np.ndarray, y: np.ndarray, rate: float, steps: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Train a linear model by gradient descent on one device, from zero, in float64.
+
+    Args:
+        x: inputs, shape (batch, inputs).
+        y: targets, shape (batch, outputs).
+        rate: learning rate.
+        steps: number of steps, at least 1.
+
+    Returns:
+        The weights, shape (inputs, outputs), the bias, shape (outputs,), and the mean
+        squared error before the last step.
+    """
+    x, y = f64(x), f64(y)
+    w, b = np.zeros((x.shape[1], y.shape[1])), np.zeros(y.shape[1])
+    value = np.inf
+    for _ in range(steps):
+        error = x @ w + b - y
+        value = float(np.mean(error**2))
+        w = w - rate * 2 / y.size * x.T @ error
+        b = b - rate * 2 / y.size * error.sum(axis=0)
+    return w, b, value
