@@ -19,8 +19,6 @@ from chapter3 import data_parallel
 from chapter3.launcher import join, report
 from chapter3.reference import linear_data
 
-RATE = 0.1
-
 
 def identity() -> dict:
     """Say which process this is, and which devices it sees and owns."""
@@ -58,7 +56,7 @@ def sums(mesh: Mesh) -> dict:
     }
 
 
-def train(mesh: Mesh, steps: int, rows: int) -> dict:
+def train(mesh: Mesh, steps: int, rows: int, rate: float) -> dict:
     """Train a linear model, data-parallel; this process feeds only its own rows."""
     each = rows // jax.process_count()
     first = each * jax.process_index()
@@ -73,7 +71,7 @@ def train(mesh: Mesh, steps: int, rows: int) -> dict:
     step = jax.jit(data_parallel.step, static_argnums=3)
     losses = []
     for _ in range(steps):
-        params, loss = step(params, *batch, RATE)
+        params, loss = step(params, *batch, rate)
         losses.append(float(loss))
     return {
         "rows": [first, first + each],
@@ -88,11 +86,13 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--steps", type=int, default=30)
     options.add_argument("--rows", type=int, default=64, help="of the global batch")
+    options.add_argument("--rate", type=float, default=0.1, help="learning rate")
     given = options.parse_args()
 
     join()  # before anything else uses JAX
     mesh = jax.make_mesh((jax.device_count(),), ("data",))
-    report(identity() | sums(mesh) | train(mesh, given.steps, given.rows))
+    trained = train(mesh, given.steps, given.rows, given.rate)
+    report(identity() | sums(mesh) | trained)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from chapter3.figures._exchange import draw_exchange
 from chapter3.figures._holdings import Holding, draw_holdings, holding
 from chapter3.figures._ledger import draw_activity, draw_choice, draw_ledger
+from chapter3.figures._loading import Loaded, draw_loading
 from chapter3.figures._memory import draw_memory
 from chapter3.figures._schedules import (
     draw_bubble,
@@ -16,6 +17,7 @@ from chapter3.figures._types import draw_types, traced_types
 
 __all__ = [
     "Holding",
+    "Loaded",
     "ShownFigure",
     "draw_activity",
     "draw_bubble",
@@ -24,6 +26,7 @@ __all__ = [
     "draw_holdings",
     "draw_in_flight",
     "draw_ledger",
+    "draw_loading",
     "draw_memory",
     "draw_schedules",
     "draw_sharding",
