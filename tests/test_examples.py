@@ -16,6 +16,11 @@ RUNS = [
     ("tensor_parallel.py", ["--simulate", "4"], "data 2 x model 2"),
     ("pipeline.py", ["--simulate", "4"], "idle 0.2727, formula 0.2727"),
     ("strategy_ledger.py", ["--simulate", "4", "--devices", "16"], "pipeline, m = 4"),
+    (
+        "multihost.py",
+        ["--processes", "3", "--devices", "1", "--rows", "6"],
+        "rows 4 to 5",
+    ),
 ]
 
 REFUSED = [
@@ -27,6 +32,7 @@ REFUSED = [
     ("tensor_parallel.py", ["--batch", "9"], "must be a multiple of the 8 devices"),
     ("pipeline.py", ["--microbatches", "7"], "must be a multiple of 7 microbatches"),
     ("strategy_ledger.py", ["--tensor", "7"], "must divide"),
+    ("multihost.py", ["--rows", "9"], "rows=9 must be a multiple of 8 devices"),
 ]
 
 

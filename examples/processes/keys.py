@@ -14,6 +14,8 @@ from chapter3.loading import load_batch
 from chapter3.reference import linear_data
 from chapter3.replicas import replicas_agree
 
+step = jax.jit(data_parallel.step, static_argnums=3)
+
 
 def init(key: Array) -> dict[str, Array]:
     """Draw the parameters of a linear model."""
@@ -26,15 +28,15 @@ def initialise_and_train(mesh: Mesh, key: Array) -> dict:
     params = jax.jit(init, out_shardings=everywhere)(key)
     start = params["w"]
     batch = [load_batch(by_rows, a.shape, a.__getitem__) for a in linear_data(64)]
-    step = jax.jit(data_parallel.step, static_argnums=3)
-    loss = jnp.inf
+    losses = []
     for _ in range(30):
         params, loss = step(params, *batch, 0.1)
+        losses.append(float(loss))
     return {
         "start": np.asarray(start)[:, 0].tolist(),
         "replicas agree": replicas_agree(start),
         "end": np.asarray(params["w"])[:, 0].tolist(),
-        "loss": float(loss),
+        "losses": losses,
     }
 
 
