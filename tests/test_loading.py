@@ -6,6 +6,7 @@ from jax.sharding import PartitionSpec as P
 from small_site import ROOT
 
 from chapter3 import device_mesh
+from chapter3.figures import Loaded, draw_loading
 from chapter3.launcher import launch
 from chapter3.loading import load_batch, rows_of_process
 
@@ -76,3 +77,16 @@ def test_random_numbers_of_several_processes():
     assert len(set(first["folded"])) == 4
     alone = jax.random.normal(jax.random.key(1), (4,))
     assert first["global"] == second["global"] == alone.tolist()
+
+
+def test_the_figure_shows_what_was_read_and_what_is_held():
+    shown = [
+        Loaded(0, [0, 1, 4], {0: (0, 2), 1: (4, 5)}),
+        Loaded(1, [2, 3], {2048: (2, 4)}),
+    ]
+    (panel,) = draw_loading({"a case": shown}).axes
+    texts = [text.get_text() for text in panel.texts]
+    assert texts == ["process 0 reads rows 0–1, 4", "0", "1", "0", "4", "1",
+                     "process 1 reads rows 2–3", "2", "3", "2048"]  # fmt: skip
+    read, outlines, held = 3 + 2, 3, 3 + 2
+    assert len(panel.patches) == read + outlines + held

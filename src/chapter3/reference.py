@@ -63,8 +63,8 @@ def linear_data(rows: int) -> tuple[np.ndarray, np.ndarray]:
         rows: size of the global batch.
 
     Returns:
-        Inputs, float32 of shape (rows, 5), and targets, float32 of shape (rows, 1):
-        `inputs @ [1, 2, 3, 4, 5] + 0.5`.
+        Inputs, float32 of shape (rows, 5), and the targets that belong to them, which
+        are `inputs @ [1, 2, 3, 4, 5] + 0.5`, float32 of shape (rows, 1).
     """
     x = np.random.default_rng(0).standard_normal((rows, 5)).astype(np.float32)
     return x, x @ np.arange(1, 6, dtype=np.float32)[:, None] + np.float32(0.5)

@@ -81,11 +81,11 @@ def _draw_case(panel: Axes, loaded: Sequence[Loaded]) -> None:
                     str(row),
                     ha="center",
                     va="center",
-                    fontsize=9,
+                    fontsize=10,
                     color=on(colour),
                 )
             panel.text(
-                x + 0.5, rows + 0.25, str(device), ha="center", va="top", fontsize=9
+                x + 0.5, rows + 0.25, str(device), ha="center", va="top", fontsize=10
             )
         left += wide + _GAP
     panel.set_xlim(-0.05, left - _GAP + 0.05)
@@ -94,7 +94,8 @@ def _draw_case(panel: Axes, loaded: Sequence[Loaded]) -> None:
 
 
 def _ranges(rows: Sequence[int]) -> str:
-    """Write ascending rows as "0–3", or "0–1, 4–5"."""
+    """Write ascending rows as "0–3", or "0–1, 4"."""
     starts = [r for r in rows if r - 1 not in rows]
     ends = [r for r in rows if r + 1 not in rows]
-    return ", ".join(f"{a}–{b}" for a, b in zip(starts, ends, strict=True))
+    runs = zip(starts, ends, strict=True)
+    return ", ".join(f"{a}–{b}" if b > a else f"{a}" for a, b in runs)
