@@ -58,6 +58,7 @@ def test_processes_read_what_their_devices_hold(processes, devices, along_data):
             assert len(found[along]["held"]) == devices
             assert found[along]["type"] == "float32[8@data,2]"
             assert found[along]["sum"] == total and found[along]["replicas agree"]
+        assert found["make_mesh's is the first"]
         assert found["callback"]["equal"] and len(found["callback"]["calls"]) == devices
         assert found["read once"] == {"type": "float32[8@data,2]", "equal": True}
         # The trap: half of a batch each, and every process has another sum.

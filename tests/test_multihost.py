@@ -65,6 +65,9 @@ def test_training_equals_one_device_in_float64(demonstration):
         np.testing.assert_allclose(s["w"], w[:, 0], **FLOAT32_STEPS)
         np.testing.assert_allclose(s["b"], b[0], **FLOAT32_STEPS)
         np.testing.assert_allclose(s["losses"][-1], loss, **FLOAT32_STEPS)
+        assert s["collectives of a step"] == {"all-reduce": 1}
+        n = len(s["devices"])
+        assert s["bytes sent per device"] == 2 * (n - 1) / n * 4 * (5 + 1 + 1)
     apart, from_float64 = MULTIHOST["differences"](seen, 64, 30, 0.1)
     assert apart == 0 and from_float64 < 1e-5
 
@@ -138,6 +141,7 @@ def test_arrays_of_several_processes_refuse_what_needs_all_of_them():
         "jax.device_get(x)": spans,
         "x[0]": "out sharding could not be resolved unambiguously",
         "list(x)": "AssertionError",
+        "jax.pmap(lambda v: v)(full)": "cannot select an axis to squeeze out",
         "jax.device_put(x, jax.devices()[0])": "must be a fully addressable array",
         "float(x.sum())": "10.0",
         "process_allgather(x, tiled=True).tolist()": "[1.0, 2.0, 3.0, 4.0]",
@@ -181,6 +185,26 @@ def test_wrong_starts_say_what_the_page_shows():
     said = run_python(program, JAX_PLATFORMS="cpu").stdout.splitlines()
     for line, begins in zip(said, STARTS.values(), strict=True):
         assert line.startswith(begins)
+
+
+def test_what_is_allowed_before():
+    with socket.create_server(("localhost", 0)) as probe:
+        port = probe.getsockname()[1]
+    joined = run_python(
+        f"""
+        import jax
+        jax.config.update("jax_num_cpu_devices", 3)
+        double = jax.jit(lambda x: 2 * x)
+        jax.distributed.initialize("localhost:{port}", 1, 0)
+        print(jax.device_count(), double(3))
+        """,
+        JAX_PLATFORMS="cpu",
+    )
+    assert joined.stdout == "3 6", joined.stderr
+    constant = run_python(
+        "import jax; EPS = jax.numpy.float32(1e-6); jax.distributed.initialize()"
+    )
+    assert "must be called before any JAX calls" in constant.stderr
 
 
 def test_a_process_that_waits_in_vain_is_aborted():
