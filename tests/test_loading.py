@@ -63,6 +63,8 @@ def test_processes_read_what_their_devices_hold(processes, devices, along_data):
         assert found["read once"] == {"type": "float32[8@data,2]", "equal": True}
         # The trap: half of a batch each, and every process has another sum.
         assert not found["cut by process"]["replicas agree"]
+        refused = found["cut by process"]["refused with the global shape"]
+        assert f"data has {8 // processes} elements. Process addresses 8" in refused
     sums = [one.value["cut by process"]["sum"] for one in reports]
     assert len(set(sums)) == processes and sum(sums) == total
 

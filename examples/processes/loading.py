@@ -75,7 +75,13 @@ def cut_by_process(mesh: Mesh) -> dict:
     rows = np.arange(each) + each * jax.process_index()
     by_rows = NamedSharding(mesh, P("data"))
     batch = jax.make_array_from_process_local_data(by_rows, read(rows))
+    try:
+        jax.make_array_from_process_local_data(by_rows, read(rows), SHAPE)
+        refused = ""
+    except ValueError as error:
+        refused = str(error)
     return {
+        "refused with the global shape": refused,
         "shape": batch.shape,
         "sum": float(batch.sum()),
         "replicas agree": replicas_agree(batch),
