@@ -3,13 +3,14 @@
 import runpy
 import signal
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from small_site import ROOT
 from tolerances import FLOAT32_STEPS
 
-from chapter3.fresh import run_python, run_python_each
+from chapter3.fresh import run_python
 from chapter3.launcher import launch
 from chapter3.reference import linear_data, train_linear
 
@@ -208,18 +209,25 @@ def test_what_is_allowed_before():
 
 
 def test_a_process_that_waits_in_vain_is_aborted():
-    with socket.create_server(("localhost", 0)) as probe:
-        port = probe.getsockname()[1]
-    start = (
-        "import jax\ntry: jax.distributed.initialize({}, initialization_timeout=1)\n"
+    """No coordinator, a host that does not exist, two processes with one number."""
+    with (
+        socket.create_server(("localhost", 0)) as one,
+        socket.create_server(("localhost", 0)) as two,
+    ):
+        nobody, shared = (probe.getsockname()[1] for probe in (one, two))
+    program = (
+        "import jax\n"
+        "try: jax.distributed.initialize({!r}, 2, {}, initialization_timeout=1)\n"
+        "except BaseException: print('caught')"
     )
-    start += "except BaseException: print('caught')"
-    ended = run_python_each(
-        {
-            where: (start.format(f"{where!r}, 2, 1"), {"JAX_PLATFORMS": "cpu"})
-            for where in (f"localhost:{port}", f"no-such-host.invalid:{port}")
-        }
-    )
-    for one in ended.values():
+    starts = [
+        program.format(f"localhost:{nobody}", 1),
+        program.format(f"no-such-host.invalid:{nobody}", 1),
+        program.format(f"localhost:{shared}", 0),
+        program.format(f"localhost:{shared}", 0),
+    ]
+    with ThreadPoolExecutor(len(starts)) as pool:  # they only wait
+        ended = pool.map(lambda start: run_python(start, JAX_PLATFORMS="cpu"), starts)
+    for one in ended:
         assert one.returncode == -signal.SIGABRT and one.stdout == ""
         assert "DEADLINE_EXCEEDED" in one.stderr and "RegisterTask" in one.stderr

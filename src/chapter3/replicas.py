@@ -1,8 +1,10 @@
 """Do devices that should hold the same values hold the same values?"""
 
+import itertools
 import zlib
 
 import numpy as np
+from jax import Shard
 from jax.experimental import multihost_utils
 from jaxtyping import Array, Shaped
 
@@ -17,26 +19,23 @@ def replicas_agree(array: Shaped[Array, "..."]) -> bool:
     A collective operation: call it in every process, at the same point.
 
     Args:
-        array: global, of any sharding.
+        array: global, of any sharding that gives each process equally many blocks.
 
     Returns:
         Whether blocks with the same index are equal to the last bit; the same answer in
         every process.
-
-    Raises:
-        ValueError: the processes hold different numbers of blocks.
     """
-    blocks = [
-        [
-            start
-            for cut, n in zip(shard.index, array.shape, strict=True)
-            for start in cut.indices(n)[:2]
-        ]
-        + [zlib.crc32(np.asarray(shard.data).tobytes())]
-        for shard in array.addressable_shards
-    ]
-    own = np.array(blocks, np.int64).astype(np.uint32)
-    gathered = multihost_utils.process_allgather(own)
+    fingerprints = [_fingerprint(s, array.shape) for s in array.addressable_shards]
+    own = np.array(fingerprints, np.uint32)
+    everyones = multihost_utils.process_allgather(own).reshape(-1, own.shape[1])
     found: dict[tuple[int, ...], int] = {}
-    lines = gathered.reshape(-1, own.shape[1]).tolist()
-    return all(found.setdefault(tuple(where), crc) == crc for *where, crc in lines)
+    return all(
+        found.setdefault(tuple(place), checksum) == checksum
+        for *place, checksum in everyones.tolist()
+    )
+
+
+def _fingerprint(shard: Shard, shape: tuple[int, ...]) -> list[int]:
+    """List where a block begins and ends in each dimension, and its checksum."""
+    cuts = (cut.indices(n)[:2] for cut, n in zip(shard.index, shape, strict=True))
+    return [*itertools.chain(*cuts), zlib.crc32(np.asarray(shard.data).tobytes())]
