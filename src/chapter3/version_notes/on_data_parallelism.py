@@ -21,7 +21,7 @@ NOTES = (
     Note(
         4,
         "3.4",
-        "3-4-data-parallelism#random-numbers",
+        "3-4-data-parallelism#replicate-and-shard-with-pmap",
         "makes keys with `jax.random.PRNGKey`, and uses one for everything",
         here="""
             >>> jax.random.PRNGKey(0).dtype, jax.random.key(0).dtype

@@ -82,12 +82,28 @@ NOTES = (
         "trains, and compares the result with nothing",
         here="""
             >>> from chapter3 import hlo, model, data_parallel as dp
+            >>> mesh = jax.make_mesh((8,), ("data",))
+            >>> split, whole = (NamedSharding(mesh, P(*s)) for s in (["data"], []))
+            >>> import optax
+            >>> adam = optax.adam(1e-2)
+            >>> def adam_step(layers, state, x, y):
+            ...     loss, gradients = jax.value_and_grad(model.mlp_loss)(layers, x, y)
+            ...     updates, state = adam.update(gradients, state, layers)
+            ...     return optax.apply_updates(layers, updates), state, loss
+            >>> layers = model.init_mlp(jax.random.key(7), [16, 64, 64, 8])
+            >>> state = jax.device_put((layers, adam.init(layers)), whole)
+            >>> batch = jax.device_put((jnp.ones((512, 16)), jnp.ones((512, 8))), split)
+            >>> with jax.numpy_dtype_promotion("standard"):
+            ...     compiled = jax.jit(adam_step).lower(*state, *batch).compile()
+            >>> operations = hlo.collectives(compiled)
+            >>> hlo.executed(compiled), sum(op.nbytes for op in operations)
+            ({'all-reduce': 1}, 23076)
+            >>> sum(leaf.nbytes for leaf in jax.tree.leaves(layers)) + 4
+            23076
             >>> k_x, k_w = jax.random.split(jax.random.key(1))
             >>> x = jax.random.normal(k_x, (800, 5))
             >>> y = x @ jax.random.normal(k_w, (5, 1)) + 0.5
             >>> start = {"w": jnp.zeros((5, 1)), "b": jnp.zeros(1)}
-            >>> mesh = jax.make_mesh((8,), ("data",))
-            >>> split, whole = (NamedSharding(mesh, P(*s)) for s in (["data"], []))
             >>> def train(step, params, *batch):
             ...     for _ in range(50):
             ...         params, loss = step(params, *batch, 0.05)
@@ -108,22 +124,6 @@ NOTES = (
             True
             >>> float(np.abs(by_eight["w"] - true).max()) < 1e-4
             True
-            >>> import optax
-            >>> adam = optax.adam(1e-2)
-            >>> def adam_step(layers, state, x, y):
-            ...     loss, gradients = jax.value_and_grad(model.mlp_loss)(layers, x, y)
-            ...     updates, state = adam.update(gradients, state, layers)
-            ...     return optax.apply_updates(layers, updates), state, loss
-            >>> layers = model.init_mlp(jax.random.key(7), [16, 64, 64, 8])
-            >>> state = jax.device_put((layers, adam.init(layers)), whole)
-            >>> batch = jax.device_put((jnp.ones((512, 16)), jnp.ones((512, 8))), split)
-            >>> with jax.numpy_dtype_promotion("standard"):
-            ...     compiled = jax.jit(adam_step).lower(*state, *batch).compile()
-            >>> operations = hlo.collectives(compiled)
-            >>> hlo.executed(compiled), sum(op.nbytes for op in operations)
-            ({'all-reduce': 1}, 23076)
-            >>> sum(leaf.nbytes for leaf in jax.tree.leaves(layers)) + 4
-            23076
             """,
     ),
 )
