@@ -85,7 +85,9 @@ EXAMPLES = {
     "lax.ppermute(x, axis, perm)": (
         "each(four + 1, lambda v: lax.ppermute(v, 'i', [(0, 1), (1, 2)]))"
     ),
-    "lax.axis_index(axis)": "each(four, lambda v: 0 * v + lax.axis_index('i'))",
+    "lax.axis_index(axis)": (
+        "each(four, lambda v: 0 * v.astype(int) + lax.axis_index('i'))"
+    ),
     "jax.make_array_from_process_local_data(sharding, local)": (
         "local = np.arange(8, dtype=np.float32)\n"
         "str(jax.typeof(jax.make_array_from_process_local_data(four.sharding, local)))"

@@ -11,15 +11,20 @@ from chapter3.version_notes.note import PLACES, Checked, Seen
 WIDTH = 84
 
 
-def sessions(checked: Checked) -> str:
+def sessions(checked: Checked, only: str | None = None) -> str:
     """Write the sessions of a note as a terminal shows them, with what came out here.
 
     Where that is something else than is noted, the next line says what is noted.
+
+    Args:
+        checked: the note.
+        only: a key of `PLACES`, to leave out the sessions of other places.
     """
     parts = []
     for place, lines in groupby(checked.seen, key=lambda seen: seen.place):
-        parts.append(f"# {PLACES[place]}")
-        parts.extend(_line(seen) for seen in lines)
+        if only in (None, place):
+            parts.append(f"# {PLACES[place]}")
+            parts.extend(_line(seen) for seen in lines)
     return "\n".join(parts)
 
 
