@@ -12,11 +12,12 @@ LINES = [
     line for file in FILES for line in file.read_text().splitlines()[4:] if line.strip()
 ]
 NAMES = {line.split()[0] for line in LINES}
-CELL = re.compile(r"```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(.*?)```", re.DOTALL)
+CELL = re.compile(r"^```\{code-cell\}.*?\n(?::.*?\n)*(.*?)^```$", re.DOTALL | re.M)
 PROJECTS = ("jax", "numpy", "optax")
 
 NO_PAGE_OF_THEIR_OWN = re.compile(
-    r"jax\.(__version__|tree_map|pmap\.__doc__.*|errors.*|enable_x64|experimental\.maps"
+    r"jax\.(__version__|tree_map|pmap\.__doc__.*|errors.*|enable_x64"
+    r"|experimental\.(maps|mesh_utils)(\..*)?|threefry_partitionable"
     r"|config(\.jax_\w+)?|sharding\.AxisType\.\w+)"
 )
 """Gone, an attribute, a setting, or not in JAX's reference."""
