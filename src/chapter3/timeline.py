@@ -24,7 +24,7 @@ class Execution:
     """One execution of a compiled program on one device.
 
     Attributes:
-        program: its name, "jit_" and the name of the function.
+        program: its name: the name of the function, after `jit_`.
         run: number of the execution; the same on all devices of a program that spans
             several.
         device: position in `jax.local_devices()`.
