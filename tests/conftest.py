@@ -4,6 +4,8 @@ Arrays in the signatures of the package are checked against their annotations he
 only here: readers need no run-time type checker.
 """
 
+import os
+
 import jax
 import pytest
 from jaxtyping import install_import_hook
@@ -19,6 +21,17 @@ def pytest_configure():
     simulate_devices(8)
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_process_is_left():
+    """Check at the end that no process survives that `chapter3.launcher` started."""
+    from leftovers import launched
+
+    # All that is started from here inherits it; under pytest-xdist it is this worker's.
+    os.environ["CHAPTER3_TESTS"] = str(os.getpid())
+    yield
+    assert launched(f"CHAPTER3_TESTS={os.getpid()}\0") == []
 
 
 @pytest.fixture

@@ -157,4 +157,5 @@ class Watched:
 
     def port_was_taken(self) -> bool:
         """Say whether the coordinator, process 0, could not have its port."""
-        return "Failed to add port to server" in self.written(0, "err")
+        error = self.written(0, "err")
+        return self.returncodes.get(0, 0) != 0 and "Address already in use" in error

@@ -4,8 +4,11 @@ The same script runs under `chapter3.launcher.launch`, under `mpirun` and `srun`
 any cluster that JAX recognises.
 """
 
+import contextlib
+import errno
 import json
 import os
+import socket
 import sys
 import traceback
 from pathlib import Path
@@ -41,9 +44,11 @@ def join(**options: Any) -> None:
     files = Path(place["folder"])
     (files / f"{place['process']}.joining").touch()
     _keep_output_to_python()
+    if place["process"] == 0:
+        _make_sure_that_nobody_answers(place["coordinator"])
     # The launcher watches all processes and has one time limit, so JAX's own may be
     # longer. Only this machine's processes can connect to a loopback address.
-    given = {
+    given: dict[str, Any] = {
         "coordinator_address": place["coordinator"],
         "coordinator_bind_address": place["coordinator"],
         "num_processes": place["processes"],
@@ -86,6 +91,21 @@ def _keep_output_to_python() -> None:
     output = os.dup(1)
     os.dup2(2, 1)
     sys.stdout = os.fdopen(output, "w", encoding="utf-8", buffering=1)
+
+
+def _make_sure_that_nobody_answers(address: str) -> None:
+    """Refuse to coordinate at a port where another program listens.
+
+    JAX would share the port with another coordinator, whose processes and ours would
+    then meet at random, or it would end with a segmentation fault.
+
+    Raises:
+        OSError: somebody answers; `launch` then tries another port.
+    """
+    host, port = address.rsplit(":", 1)
+    with contextlib.suppress(ConnectionRefusedError):
+        socket.create_connection((host, int(port)), timeout=5).close()
+        raise OSError(errno.EADDRINUSE, f"{os.strerror(errno.EADDRINUSE)}: {address}")
 
 
 def _print_and_leave(

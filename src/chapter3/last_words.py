@@ -12,9 +12,11 @@ from pathlib import Path
 _CHATTER = re.compile(
     r".*\[Gloo\] Rank|.*\d peer ranks|WARNING: All log messages before absl|"
     r"[IW]\d{4} \d\d:\d\d:\d\d|\*\*\* Check failure stack|\s+@\s+(0x|\(nil\))|"
-    r"\s*$"
+    r"=== Source Location Trace|external/\S+:\d+|\s*$"
 )
 _LOG_PREFIX = re.compile(r"^[EF]\d{4} [\d:.]+\s+\d+ \S+\] ")
+_RECORD = re.compile(r"^(?=[IWEF]\d{4} [\d:.]+ |Traceback \(most)", re.MULTILINE)
+_TYPE_URL = re.compile(r" ?\[type\.googleapis\.com/[^]]*\]")
 _STACKS = re.compile(r"^Fatal Python error: ", re.MULTILINE)
 _THREAD = re.compile(
     r"^(?:Current thread|Thread) 0x\w+.* \(most recent call first\):\n"
@@ -44,9 +46,12 @@ def last_words(written: str, folder: Path, lines: int = 25) -> str:
         folder: where its script is; paths are shown from there on.
         lines: at most so many.
     """
+    records = _RECORD.split(_STACKS.split(written)[0])
+    if any(record.startswith("F") for record in records):  # all others lead up to it
+        records = [record for record in records if record.startswith(("F", "Trace"))]
     kept = [
-        _LOG_PREFIX.sub("", line)[:500]
-        for line in _STACKS.split(written)[0].splitlines()
+        _TYPE_URL.sub("", _LOG_PREFIX.sub("", line))[:500]
+        for line in "".join(records).splitlines()
         if not _CHATTER.match(line)
     ]
     return _shorten("\n".join(kept[-lines:]), folder)

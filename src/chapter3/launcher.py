@@ -7,9 +7,11 @@ words, and leaves no process behind, even if it is killed itself.
 """
 
 import json
+import math
 import socket
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -103,31 +105,29 @@ def launch(
         FileNotFoundError: there is no such script.
         TimeLimit: the time is up. The message says where each process stood.
     """
-    if not Path(script).is_file():
+    script = Path(script).absolute()
+    if not script.is_file():
         raise FileNotFoundError(f"there is no script {script}")
     command = [sys.executable, str(script), *arguments]
     end = time.monotonic() + seconds
-    while True:
+    for attempts_left in (2, 1, 0):
         with free_port() as port, tempfile.TemporaryDirectory() as folder:
+            place = {
+                "coordinator": f"127.0.0.1:{port}",
+                "processes": processes,
+                "seconds": math.ceil(seconds) + 60,
+                "folder": folder,
+            }
+            common = _environment(devices, environment or {})
             environments = [
-                _environment(devices, environment or {})
-                | {
-                    LAUNCH: json.dumps(
-                        {
-                            "process": number,
-                            "processes": processes,
-                            "coordinator": f"127.0.0.1:{port}",
-                            "seconds": round(seconds) + 60,
-                            "folder": folder,
-                        }
-                    )
-                }
+                common | {LAUNCH: json.dumps(place | {"process": number})}
                 for number in range(processes)
             ]
             watched = Watched(Path(folder), processes)
             watched.run(command, environments, end)
-            if not watched.port_was_taken() or time.monotonic() > end:
-                return _result(watched, Path(script), seconds)
+            if not (attempts_left and watched.port_was_taken()):
+                return _result(watched, script, seconds)
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _environment(devices: int, asked_for: Mapping[str, str]) -> dict[str, str]:
@@ -154,25 +154,27 @@ def _result(watched: Watched, script: Path, seconds: float) -> list[Report]:
             f"{how_it_ended(watched.guard)}. They were stopped; start again."
         )
     everyone = range(watched.processes)
-    standing = {number: _standing(watched, script, number) for number in everyone}
+    standing = [_standing(watched, script, number) for number in everyone]
     first = watched.first_failed()
     if first is not None:
-        code = watched.returncodes[first]
-        words = last_words(watched.written(first, "err"), script.parent)
-        ending = how_it_ended(code) if code else "ended without join()"
-        raise ProcessFailed(
-            f"process {first} of {script.name} failed after "
-            f"{watched.took[first]:.1f} s: {ending}. It wrote:\n\n"
-            f"{words or '(nothing)'}\n\nThe others: "
-            + "\n".join(standing[n] for n in everyone if n != first),
-            first,
-            code,
+        code, error = watched.returncodes[first], watched.written(first, "err")
+        others = [standing[number] for number in everyone if number != first]
+        message = (
+            f"process {first} of {script.name} failed after {watched.took[first]:.1f} "
+            f"s: {how_it_ended(code) if code else 'it ended without join()'}"
         )
+        if words := last_words(error, script.parent):
+            message += f". It wrote:\n\n{words}\n"
+        if stood := where_it_stood(error, script.parent):
+            message += f"\nIt stood in:\n{textwrap.indent(stood, '    ')}"
+        if others:
+            message += "\nThe others, now stopped:\n" + "\n".join(others)
+        raise ProcessFailed(message, first, code)
     running = [number for number in everyone if number not in watched.returncodes]
     if running:
         raise TimeLimit(
             f"{script.name} did not end within {seconds:g} s. Where its processes "
-            "stood:\n\n" + "\n".join(standing.values()),
+            "stood:\n\n" + "\n".join(standing),
             running,
         )
     return [
@@ -192,8 +194,7 @@ def _standing(watched: Watched, script: Path, number: int) -> str:
         how = how_it_ended(watched.returncodes[number])
         return f"process {number}: {how} after {watched.took[number]:.1f} s"
     stood = where_it_stood(watched.written(number, "err"), script.parent)
-    lines = "".join(f"\n    {line}" for line in stood.splitlines())
-    return f"process {number}: still running{lines}"
+    return f"process {number}: was running\n{textwrap.indent(stood, '    ')}".rstrip()
 
 
 @contextmanager
