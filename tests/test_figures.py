@@ -46,6 +46,9 @@ DRAWN = {
     "schedules": lambda: figures.draw_schedules([naive(4, 4), interleaved(4, 8)]),
     "bubble": figures.draw_bubble,
     "in_flight": figures.draw_in_flight,
+    "attempts": lambda: figures.draw_attempts(
+        {"first": [("computed", 1), ("saved", 1)], "second": [("restored", 1)]}, 2
+    ),
     "memory": lambda: figures.draw_memory(7_500_000_000),
 }
 

@@ -1,6 +1,7 @@
 """Two collectives, which process 1 calls the other way round."""
 
 import sys
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,8 @@ from jax.sharding import PartitionSpec as P
 from chapter3.launcher import join, report
 
 
-def over_all(reduction, x):
+def over_all(reduction: Callable, x: jax.Array) -> jax.Array:
+    """Reduce over all devices of all processes."""
     f = jax.shard_map(
         lambda v: reduction(v, "data"), mesh=mesh, in_specs=P("data"), out_specs=P()
     )

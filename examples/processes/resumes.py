@@ -79,8 +79,7 @@ def barrier(*, key: str, timeout_ms: int) -> None:
 
 
 options = ocp.CheckpointManagerOptions(
-    save_interval_steps=3,
-    async_options=ocp.AsyncOptions(barrier_sync_fn=barrier),
+    async_options=ocp.AsyncOptions(barrier_sync_fn=barrier)
 )
 with jax.set_mesh(mesh), ocp.CheckpointManager(folder, options=options) as manager:
     shapes = jax.eval_shape(init)
@@ -96,10 +95,11 @@ with jax.set_mesh(mesh), ocp.CheckpointManager(folder, options=options) as manag
         state = jax.jit(init, out_shardings=shardings)()
     for step in range(start + 1, steps + 1):
         die_if("kill", step)
-        state = train_step(state, step)
+        state = jax.block_until_ready(train_step(state, step))
         note("computed", step)
-        if manager.save(step, args=ocp.args.StandardSave(state)):
-            manager.wait_until_finished()  # the page wants to know what is complete
+        if step % 3 == 0:
+            manager.save(step, args=ocp.args.StandardSave(state))
+            manager.wait_until_finished()  # so that we know what is complete when
             note("saved", step)
 whole = jax.jit(lambda s: s, out_shardings=NamedSharding(mesh, P()))(state["params"])
 report({name: leaf.tolist() for name, leaf in whole.items()})

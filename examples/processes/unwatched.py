@@ -1,11 +1,13 @@
 """Two processes that nobody watches, one of which has a fault: what becomes of them?
 
-Started with the name of a fault it starts itself twice, waits for both to end, and
-reports how, when, and with which last line of JAX's log.
+    unwatched.py FAULT
+
+starts itself twice, waits for both, and reports how and when they ended.
 """
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,49 +17,54 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from chapter3.launcher import free_port, report
-
-TIMEOUTS = dict(heartbeat_timeout_seconds=10, shutdown_timeout_seconds=3)
+from chapter3.launcher import report
 
 
-def worker(fault: str, port: str, number: int) -> None:
+def work(fault: str, port: str, number: int) -> None:
+    """Be process `number` of two, and fail as told."""
     try:
-        alone = fault == "alone"
         jax.distributed.initialize(
             f"127.0.0.1:{port}",
             num_processes=2,
             process_id=number,
-            initialization_timeout=2 if alone else 60,
-            **TIMEOUTS,
+            initialization_timeout=60 if fault.startswith(("kill", "raise")) else 1,
+            heartbeat_timeout_seconds=6,
+            shutdown_timeout_seconds=3,
         )
     except BaseException as error:
         print("caught", type(error).__name__)
         raise
-    mesh = jax.make_mesh((8,), ("i",))
-    x = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P("i")))
+    x = jax.device_put(
+        jnp.arange(8.0), NamedSharding(jax.make_mesh((8,), ("i",)), P("i"))
+    )
     total = jax.jit(jnp.sum)
     for step in range(3):
-        if step == 1 and fault == f"exception in {number}":
+        if step == 1 and fault == f"raise {number}":
             raise ValueError("no more data")
-        if step == 1 and fault == f"kill -9 {number}":
+        if step == 1 and fault == f"kill {number}":
             os.kill(os.getpid(), signal.SIGKILL)
         float(total(x))
 
 
-def main(fault: str) -> None:
-    with free_port() as port:
-        began = time.monotonic()
-        numbers = [0] if fault == "alone" else [0, 1]
-        command = [sys.executable, __file__, fault, str(port)]
-        pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        started = [subprocess.Popen([*command, str(n)], **pipes) for n in numbers]
-        for process in started:
-            print(process.communicate()[0])
-            print("####", process.returncode, time.monotonic() - began)
+def watch_nobody(fault: str) -> None:
+    """Start both processes (or one, if it shall be alone), and wait in order."""
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = str(taken.getsockname()[1])
+    if fault != "port taken":
+        taken.close()
+    command = [sys.executable, __file__, fault, port]
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    began = time.monotonic()
+    numbers = ["0"] if fault in ("alone", "port taken") else ["0", "1"]
+    started = [subprocess.Popen([*command, number], **pipes) for number in numbers]
+    ended = []
+    for process in started:
+        output, _ = process.communicate()
+        ended.append([process.returncode, time.monotonic() - began, output])
+    report(ended)
 
 
-if __name__ == "__main__":
-    if sys.argv[2:]:
-        worker(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    else:
-        main(sys.argv[1])
+if sys.argv[2:]:
+    work(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+else:
+    watch_nobody(sys.argv[1])

@@ -1,5 +1,6 @@
 """Figures of the chapter, each drawn from computed data."""
 
+from chapter3.figures._attempts import draw_attempts
 from chapter3.figures._exchange import draw_exchange
 from chapter3.figures._holdings import Holding, draw_holdings, holding
 from chapter3.figures._ledger import draw_activity, draw_choice, draw_ledger
@@ -20,6 +21,7 @@ __all__ = [
     "Loaded",
     "ShownFigure",
     "draw_activity",
+    "draw_attempts",
     "draw_bubble",
     "draw_choice",
     "draw_exchange",
