@@ -166,7 +166,7 @@ def _result(watched: Watched, script: Path, seconds: float) -> list[Report]:
         if words := last_words(error, script.parent):
             message += f". It wrote:\n\n{words}\n"
         if stood := where_it_stood(error, script.parent):
-            message += f"\nIt stood in:\n{textwrap.indent(stood, '    ')}"
+            message += f"\nIt stood in:\n{textwrap.indent(stood, '    ')}\n"
         if others:
             message += "\nThe others, now stopped:\n" + "\n".join(others)
         raise ProcessFailed(message, first, code)
