@@ -1,4 +1,5 @@
 import json
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -44,6 +45,45 @@ report({"sum": total, "who": [jax.process_index(), jax.process_count()],
         assert found.value == {"sum": 36.0, "who": [number, 2], "devices": [8, 4]}
         assert found.output == "before\nafter"
         assert 0 < found.seconds < 120
+
+
+@pytest.mark.skipif(not hasattr(os, "unshare"), reason="needs Linux")
+def test_a_host_name_that_leads_nowhere_and_only_loopback_addresses(tmp_path):
+    """Gloo by itself listens where the machine's name leads, or fails."""
+    source = """
+import os, socket
+from pathlib import Path
+try:  # a host name of its own for this process
+    os.unshare(os.CLONE_NEWUTS | (os.CLONE_NEWUSER if os.geteuid() else 0))
+    socket.sethostname("nowhere.invalid")
+except OSError as error:
+    refused = str(error)
+else:
+    refused = None
+from chapter3.launcher import join, report
+if refused:
+    report({"not here": refused})
+    raise SystemExit
+join()
+import jax, jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec as P
+rows = NamedSharding(jax.make_mesh((8,), ("i",)), P("i"))
+total = float(jax.jit(jnp.sum)(jax.device_put(jnp.ones(8), rows)))
+mine = {os.readlink(f) for f in Path("/proc/self/fd").iterdir() if f.is_symlink()}
+listens = []
+for table in "tcp", "tcp6":
+    for line in Path("/proc/self/net", table).read_text().splitlines()[1:]:
+        entry = line.split()
+        if entry[3] == "0A" and f"socket:[{entry[9]}]" in mine:
+            listens.append(entry[1].split(":")[0])
+report({"sum": total, "listens": listens})
+"""
+    for found in launch(written(tmp_path, source, "")):
+        if "not here" in found.value:
+            pytest.skip(found.value["not here"])
+        assert found.value["sum"] == 8.0
+        in_ipv6 = "0000000000000000FFFF0000"
+        assert {a.removeprefix(in_ipv6) for a in found.value["listens"]} == {"0100007F"}
 
 
 def test_arguments_output_and_nested_values(tmp_path):

@@ -6,6 +6,7 @@ any cluster that JAX recognises.
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import socket
@@ -16,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 import jax
+from jaxlib import _jax
 
 LAUNCH = "CHAPTER3_LAUNCH"
 """The variable in which `launch` tells a process who it is; its children inherit it."""
@@ -46,6 +48,7 @@ def join(**options: Any) -> None:
     _keep_output_to_python()
     if place["process"] == 0:
         _make_sure_that_nobody_answers(place["coordinator"])
+    _let_gloo_use("127.0.0.1")
     # The launcher watches all processes and has one time limit, so JAX's own may be
     # longer. Only this machine's processes can connect to a loopback address.
     given: dict[str, Any] = {
@@ -91,6 +94,17 @@ def _keep_output_to_python() -> None:
     output = os.dup(1)
     os.dup2(2, 1)
     sys.stdout = os.fdopen(output, "w", encoding="utf-8", buffering=1)
+
+
+def _let_gloo_use(address: str) -> None:
+    """Make Gloo listen at `address` alone.
+
+    It takes the address of the machine's host name: often one of the network, and on
+    some machines none. JAX has no option for it, so this reaches inside.
+    """
+    make = getattr(_jax, "make_gloo_tcp_collectives", None)
+    if make is not None:
+        _jax.make_gloo_tcp_collectives = functools.partial(make, hostname=address)
 
 
 def _make_sure_that_nobody_answers(address: str) -> None:
