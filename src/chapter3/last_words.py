@@ -34,7 +34,9 @@ def how_it_ended(returncode: int) -> str:
     ('ended normally', 'exit status 1', 'killed by SIGKILL')
     """
     if returncode < 0:
-        return f"killed by {signal.Signals(-returncode).name}"
+        known = -returncode in signal.Signals
+        name = signal.Signals(-returncode).name if known else f"signal {-returncode}"
+        return f"killed by {name}"
     return f"exit status {returncode}" if returncode else "ended normally"
 
 
