@@ -97,10 +97,10 @@ import json, os, time
 while json.loads(os.environ["CHAPTER3_LAUNCH"])["process"] == 1:
     time.sleep(0.01)
 """
-    error = hung(written(tmp_path, source + JOIN), "in join", "time.sleep")
+    error = hung(written(tmp_path, source + JOIN), "in _join_launch", "time.sleep")
     first, second = str(error).split("process 0")[1].split("process 1")
-    assert "in join: jax.distributed.initialize" in first
-    assert "script.py, line 4, in <module>: time.sleep(0.01)" in second
+    assert "in _join_launch\n        jax.distributed.initialize" in first
+    assert "script.py, line 4, in <module>\n        time.sleep(0.01)" in second
 
 
 def test_two_processes_with_the_same_number(tmp_path):
@@ -306,8 +306,8 @@ def wait():
 wait()
 """
     error = hung(written(tmp_path, source), "time.sleep", processes=1)
-    assert "script.py, line 6, in <module>: wait()" in str(error)
-    assert "script.py, line 5, in wait: time.sleep(0.01)" in str(error)
+    assert "script.py, line 6, in <module>\n        wait()" in str(error)
+    assert "script.py, line 5, in wait\n        time.sleep(0.01)" in str(error)
 
 
 def until(condition):

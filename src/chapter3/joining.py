@@ -41,26 +41,30 @@ def join(**options: Any) -> None:
     told = os.environ.get(LAUNCH)
     if told is None:
         jax.distributed.initialize(**options)
-        return
-    place = json.loads(told)
-    files = Path(place["folder"])
-    (files / f"{place['process']}.joining").touch()
+    else:
+        _join_launch(json.loads(told), options)
+
+
+def _join_launch(place: dict[str, Any], options: dict[str, Any]) -> None:
+    """Join as the launcher says, and let it know when that begins and has succeeded."""
+    files, number = Path(place["folder"]), place["process"]
+    (files / f"{number}.joining").touch()
     _keep_output_to_python()
-    if place["process"] == 0:
+    if number == 0:
         _make_sure_that_nobody_answers(place["coordinator"])
     _let_gloo_use("127.0.0.1")
     # The launcher watches all processes and has one time limit, so JAX's own may be
     # longer. Only this machine's processes can connect to a loopback address.
-    given: dict[str, Any] = {
+    given = {
         "coordinator_address": place["coordinator"],
         "coordinator_bind_address": place["coordinator"],
         "num_processes": place["processes"],
-        "process_id": place["process"],
+        "process_id": number,
         "initialization_timeout": place["seconds"],
         "shutdown_timeout_seconds": place["seconds"],
     }
     jax.distributed.initialize(**given | options)
-    (files / f"{place['process']}.joined").touch()
+    (files / f"{number}.joined").touch()
 
 
 def report(value: Any) -> None:

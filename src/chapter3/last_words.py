@@ -67,16 +67,17 @@ def where_it_stood(written: str, folder: Path) -> str:
         folder: where its script is; paths are shown from there on.
 
     Returns:
-        One line for each call of the program's own code, the innermost last, or of the
-        innermost call if there is none; empty if the fault handler wrote nothing.
+        For each call of the program's own code, the innermost last, or for the
+        innermost call if none is: a line with the place, and one with the code there.
+        Empty if the fault handler wrote nothing.
     """
     dumps = _STACKS.split(written)[1:]
     threads = _THREAD.findall(dumps[-1]) if dumps else []
     frames = _FRAME.findall(threads[-1]) if threads else []  # the main one comes last
     ours = [frame for frame in frames if not _NOT_OURS.search(frame[0])][:5]
     calls = "\n".join(
-        f"{path}, line {line}, in {function}: "
-        f"{linecache.getline(path, int(line)).strip()}"
+        f"{path}, line {line}, in {function}\n"
+        f"    {linecache.getline(path, int(line)).strip()}"
         for path, line, function in reversed(ours or frames[:1])
     )
     return _shorten(calls, folder)
