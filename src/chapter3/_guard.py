@@ -11,7 +11,7 @@ workers. It uses the standard library alone, so that it starts in an instant.
 - When its standard input ends, it stops everything. That happens in any case: the
   system closes the pipe of a starter that was killed.
 
-It reads one line, an object with `command`, `environments` (one for each worker)
+It reads one line, an object with `commands` and `environments` (one for each worker)
 and `folder`, where the workers' outputs go. It writes
 `started I PID` and `ended I STATUS`; to the line `stacks` it answers by SIGABRT to all
 workers, at which Python prints where each thread stands.
@@ -45,13 +45,14 @@ def _die_with_the_guard() -> None:
 def _start(order: dict, numbers: dict[int, int]) -> None:
     """Start the workers, each writing to files; note their numbers by their ids."""
     files = Path(order["folder"])
-    for number, environment in enumerate(order["environments"]):
+    each = zip(order["commands"], order["environments"], strict=True)
+    for number, (command, environment) in enumerate(each):
         with (
             (files / f"{number}.out").open("wb") as out,
             (files / f"{number}.err").open("wb") as err,
         ):
             child = subprocess.Popen(
-                order["command"],
+                command,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,

@@ -38,7 +38,7 @@ class Watched:
 
     def run(
         self,
-        command: Sequence[str],
+        commands: Sequence[Sequence[str]],
         environments: Sequence[Mapping[str, str]],
         end: float,
     ) -> None:
@@ -49,7 +49,7 @@ class Watched:
         """
         order = {
             "folder": str(self.folder),
-            "command": command,
+            "commands": commands,
             "environments": environments,
         }
         guard = subprocess.Popen(

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from chapter3._watching import Watched
 from chapter3.fresh import clean_environment
 from chapter3.joining import LAUNCH, join, report
 from chapter3.last_words import how_it_ended, last_words, where_it_stood
+from chapter3.separate_hosts import Host
 
 __all__ = ["LaunchError", "ProcessFailed", "Report", "TimeLimit", "launch"]
 __all__ += ["join", "report"]
@@ -82,6 +83,7 @@ def launch(
     devices: int = 4,
     seconds: float = 120.0,
     environment: Mapping[str, str] | None = None,
+    hosts: Sequence[Host] = (),
 ) -> list[Report]:
     """Run a script in several processes, each with simulated devices of its own.
 
@@ -95,6 +97,8 @@ def launch(
         seconds: time limit for all of it.
         environment: variables to set; `XLA_FLAGS` is added to that of the devices.
             Variables of this process that choose JAX's devices have no influence.
+        hosts: process I runs on the I-th of these, and process 0 is reached there;
+            without them all run here. Made by `chapter3.separate_hosts.two_hosts`.
 
     Returns:
         What each process gave, in the order of their numbers.
@@ -103,17 +107,22 @@ def launch(
         ProcessFailed: one ended with another exit status than 0 or by a signal, or
             without joining while another waited for it.
         FileNotFoundError: there is no such script.
+        ValueError: another number of hosts than processes.
         TimeLimit: the time is up. The message says where each process stood.
     """
     script = Path(script).absolute()
     if not script.is_file():
         raise FileNotFoundError(f"there is no script {script}")
+    if hosts and len(hosts) != processes:
+        raise ValueError(f"{processes=} cannot run one on each of {len(hosts)} hosts")
     command = [sys.executable, str(script), *arguments]
+    commands = [host.command(*command) for host in hosts] or [command] * processes
+    coordinator = hosts[0].address if hosts else "127.0.0.1"
     end = time.monotonic() + seconds
     for attempts_left in (2, 1, 0):
         with free_port() as port, tempfile.TemporaryDirectory() as folder:
             place = {
-                "coordinator": f"127.0.0.1:{port}",
+                "coordinator": f"{coordinator}:{port}",
                 "processes": processes,
                 "seconds": math.ceil(seconds) + 60,
                 "folder": folder,
@@ -124,7 +133,7 @@ def launch(
                 for number in range(processes)
             ]
             watched = Watched(Path(folder), processes)
-            watched.run(command, environments, end)
+            watched.run(commands, environments, end)
             if not (attempts_left and watched.port_was_taken()):
                 return _result(watched, script, seconds)
     raise AssertionError("the last attempt returns or raises")

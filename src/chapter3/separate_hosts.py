@@ -33,8 +33,9 @@ class Host:
     pid: int
 
     def command(self, *command: str) -> list[str]:
-        """Return the command line that runs `command` on this host."""
-        return ["nsenter", f"--target={self.pid}", *_SPLIT[1:], "--", *command]
+        """Return the command line that runs `command` there, in the same folder."""
+        enter = ["nsenter", f"--target={self.pid}", *_SPLIT[1:], "--"]
+        return [*enter, "env", f"--chdir={Path.cwd()}", *command]
 
     def run(self, *command: str) -> str:
         """Run a command on this host and return what it printed.
@@ -47,7 +48,9 @@ class Host:
     def limit(self, megabits: float | None) -> None:
         """Let this host send at most so many megabits per second (None: no limit).
 
-        A token bucket: 32 KiB may leave at once, the rest at the rate.
+        A token bucket: what fits into a millisecond may leave at once (at least 8 KiB),
+        the rest at the rate. Up to 512 KiB wait, what is more is lost, as on a real
+        link.
 
         Raises:
             RuntimeError: the kernel has no token bucket.
@@ -56,8 +59,9 @@ class Host:
         if "tbf" in self.run("tc", "qdisc", "show", "dev", "cable"):
             self.run("tc", "qdisc", "del", *root)
         if megabits is not None:
-            rate = ("rate", f"{megabits:g}mbit", "burst", "32kb", "limit", "16mb")
-            self.run("tc", "qdisc", "add", *root, "tbf", *rate)
+            burst = max(8 * 1024, round(megabits * 1e6 / 8 / 1000))
+            rate = ("rate", f"{megabits:g}mbit", "burst", str(burst))
+            self.run("tc", "qdisc", "add", *root, "tbf", *rate, "limit", "512kb")
 
 
 @contextmanager
@@ -77,10 +81,10 @@ def two_hosts(*, name_is_loopback: bool = False) -> Generator[tuple[Host, Host]]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         addresses = {"host0": "10.38.0.1", "host1": "10.38.0.2"}
-        hosts = tuple(
+        hosts = [
             Host(name, address, stack.enter_context(_held()))
             for name, address in addresses.items()
-        )
+        ]
         ends = [
             ("name", "cable", "netns", str(host.pid)) for host in hosts
         ]  # both ends have the same name, each on its host
@@ -97,7 +101,7 @@ def two_hosts(*, name_is_loopback: bool = False) -> Generator[tuple[Host, Host]]
             host.run("ip", "link", "set", "lo", "up")
             host.run("ip", "address", "add", f"{host.address}/24", "dev", "cable")
             host.run("ip", "link", "set", "cable", "up")
-        yield hosts
+        yield hosts[0], hosts[1]
 
 
 @contextmanager

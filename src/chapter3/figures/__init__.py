@@ -4,6 +4,7 @@ from chapter3.figures._attempts import draw_attempts
 from chapter3.figures._exchange import draw_exchange
 from chapter3.figures._holdings import Holding, draw_holdings, holding
 from chapter3.figures._ledger import draw_activity, draw_choice, draw_ledger
+from chapter3.figures._links import draw_link_steps, draw_link_times, draw_pairs
 from chapter3.figures._loading import Loaded, draw_loading
 from chapter3.figures._memory import draw_memory
 from chapter3.figures._schedules import (
@@ -28,8 +29,11 @@ __all__ = [
     "draw_holdings",
     "draw_in_flight",
     "draw_ledger",
+    "draw_link_steps",
+    "draw_link_times",
     "draw_loading",
     "draw_memory",
+    "draw_pairs",
     "draw_schedules",
     "draw_sharding",
     "draw_timeline",
