@@ -267,3 +267,10 @@ def test_the_tpu_job_starts_the_command_on_all_hosts(tmp_path):
     ).stdout.splitlines()
     assert told[:5] == ["compute", "tpus", "tpu-vm", "ssh", "slice"]
     assert told[5:] == ["--zone=z", "--worker=all", "--command=python3 train.py"]
+
+
+def test_a_process_that_is_left_is_found():
+    mark = f"CHAPTER3_TEST={os.environ['CHAPTER3_TEST']}"
+    with subprocess.Popen(["sleep", "60"]) as left:
+        assert started_with(mark) == [b"sleep\x0060\x00"]
+        left.kill()

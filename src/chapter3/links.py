@@ -118,7 +118,8 @@ class Measurements:
     def lines(self) -> Iterator[str]:
         """Print the measurements as lines of text."""
         yield f"{self.found['machine']}, JAX {self.found['jax']}, {self.found['date']}"
-        yield f"load {self.found['load before']} to {self.found['load after']}"
+        load = f"load {self.found['load before']:.1f} to {self.found['load after']:.1f}"
+        yield load + (", at real-time priority" if self.found["real time"] else "")
         yield f"alpha {1e6 * self.latency:.0f} us, compute {1e3 * self.compute:.1f} ms"
         for name, timings in (
             ("all-reduce", self.all_reduces()),

@@ -8,6 +8,7 @@ does. Linux as root only; `util-linux` and `iproute2` must be installed.
 Source: the manual pages namespaces(7), veth(4) and tc-tbf(8).
 """
 
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Generator
@@ -78,6 +79,9 @@ def two_hosts(*, name_is_loopback: bool = False) -> Generator[tuple[Host, Host]]
     Raises:
         RuntimeError: this machine does not allow it; with the command that was refused.
     """
+    for program in ("unshare", "nsenter", "ip"):
+        if shutil.which(program) is None:
+            raise RuntimeError(f"{program} is not installed")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         addresses = {"host0": "10.38.0.1", "host1": "10.38.0.2"}
@@ -123,10 +127,7 @@ def _held() -> Generator[int]:
 
 
 def _run(*command: str) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise RuntimeError(f"{command[0]} is not installed") from None
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
     return done.stdout
