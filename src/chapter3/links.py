@@ -61,13 +61,13 @@ class Measurements:
     found: dict
 
     @classmethod
-    def load(cls) -> "Measurements":
-        """Read the measurements of the package."""
-        return cls(json.loads(FILE.read_text()))
+    def load(cls, file: Path = FILE) -> "Measurements":
+        """Read measurements, by default those of the package."""
+        return cls(json.loads(file.read_text()))
 
-    def save(self) -> None:
-        """Replace the measurements of the package."""
-        FILE.write_text(json.dumps(self.found, indent=1) + "\n")
+    def save(self, file: Path) -> None:
+        """Write the measurements to a file."""
+        file.write_text(json.dumps(self.found, indent=1) + "\n")
 
     @property
     def latency(self) -> float:
