@@ -4,8 +4,11 @@ Sets up two hosts on this machine, limits the link between them to one speed aft
 another, and measures all-reduces of several sizes, a training step, and three ways to
 sum over two hosts of four devices. Notes, too, how it fails if the hosts' names mean
 loopback. Prints the times beside the prediction. The chapter draws its figures from
-what --save wrote to src/chapter3/links.json. Linux and root; if you are not root, put `unshare --map-root-user --net --mount` in front. On a busy machine the short
-times are those of the others; `chrt --rr 5` in front, as root, keeps them out.
+what --save wrote to src/chapter3/links.json.
+
+Linux and root; if you are not root, put `unshare --map-root-user --net --mount` in
+front. On a busy machine, `chrt --rr 5` in front, as root, keeps the others out of the
+short times.
 """
 
 import argparse
