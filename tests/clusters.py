@@ -89,6 +89,8 @@ def slurm(monkeypatch, hosts=()):
 
     It has its own key, ports and folders; all of it is gone at the end.
     """
+    # Daemons live where the path of an ordinary user may not lead.
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin:/sbin")
     need("slurm-wlm munge", "sbatch", "srun", "slurmctld", "slurmd", "munged")
     commands = {host.name: host.command for host in hosts}
     addresses = {host.name: f"NodeAddr={host.address}" for host in hosts}

@@ -12,6 +12,7 @@ from clusters import separate_hosts
 from small_site import ROOT
 
 from chapter3 import links
+from chapter3._watching import Watched
 from chapter3.launcher import launch
 from chapter3.separate_hosts import two_hosts
 from chapter3.traffic import ring_bytes
@@ -111,12 +112,12 @@ def measured(tmp_path_factory):
         pass  # or skipped
     file = tmp_path_factory.mktemp("links") / "links.json"
     program = str(ROOT / "examples/hosts/link_speed.py")
-    few = ("--speeds", "30", "--sizes", "4", "262144", "--most", "5")
+    few = ("--speeds", "30", "--sizes", "4", "262144", "--most", "3")
     done = subprocess.run(
         [sys.executable, program, *few, "--save", str(file)],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -130,6 +131,14 @@ def test_a_host_name_that_means_loopback_fails_at_the_first_collective(measured)
     said = measured.found["name is loopback"]
     assert "Gloo context initialization failed" in said
     assert "Connection refused, remote=[127.0.1.1]" in said
+
+
+def test_who_only_lost_the_coordinator_is_not_named_first(tmp_path):
+    failed = "jax.errors.JaxRuntimeError: UNKNOWN: Gloo context initialization failed: "
+    (tmp_path / "0.err").write_text(f"{failed}Connection refused")
+    (tmp_path / "1.err").write_text(f"{failed}UNAVAILABLE:Stream removed")
+    watched = Watched(tmp_path, 2, returncodes={1: 1, 0: 1})
+    assert watched.first_failed() == 0
 
 
 WIRE = {

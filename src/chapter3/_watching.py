@@ -148,10 +148,11 @@ class Watched:
         if not failed:
             return self.never_joined()
 
-        def looks_like_a_consequence(number: int) -> bool:
+        def looks_like_a_consequence(number: int) -> int:
             error = self.written(number, "err").rstrip().rpartition("\n")[2]
             aborted = self.returncodes[number] == -signal.SIGABRT
-            return aborted or error.startswith("jax.errors.JaxRuntimeError")
+            by_jax = aborted or error.startswith("jax.errors.JaxRuntimeError")
+            return by_jax + (by_jax and "UNAVAILABLE:" in error)  # process 0 is gone
 
         return min(failed, key=looks_like_a_consequence)  # of equals, the earliest
 
