@@ -25,12 +25,14 @@ class Timing:
         nbytes: bytes that each device holds and sums.
         measured: seconds, the median of several.
         predicted: seconds; None without a limit, whose bandwidth nobody set.
+        crossed: bytes that a host sent over the link, headers included.
     """
 
     megabits: float | None
     nbytes: int
     measured: float
     predicted: float | None
+    crossed: int
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Measurements:
                 one["nbytes"],
                 one["seconds"],
                 self._wire(link["megabits"], one["nbytes"]),
+                one["crossed"],
             )
             for link in self.found["links"]
             for one in link["all-reduce"]["flat"]
@@ -96,9 +99,8 @@ class Measurements:
             step = link["training"]
             wire = self._wire(link["megabits"], step["nbytes"], step["collectives"])
             predicted = None if wire is None else self.compute + wire
-            result.append(
-                Timing(link["megabits"], step["nbytes"], step["seconds"], predicted)
-            )
+            timing = step["nbytes"], step["seconds"], predicted, step["crossed"]
+            result.append(Timing(link["megabits"], *timing))
         return result
 
     @property
