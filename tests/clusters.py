@@ -64,12 +64,12 @@ class Slurm:
             self.here(*command),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=True,
             **options,
         ).stdout
 
-    def submit(self, *command, seconds=60):
+    def submit(self, *command, seconds=180):
         """Submit a job with sbatch, wait for its end, return its state and outputs."""
         work = Path(tempfile.mkdtemp(dir=self.folder))
         number = self.run("sbatch", "--parsable", f"--chdir={work}", *command).strip()

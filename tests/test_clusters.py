@@ -52,9 +52,11 @@ def seen(output):
 
     Launchers forward the outputs of processes as they come, lines cut and joined.
     """
-    values = dict(re.findall(r"process (\d+) of 2: (\{.*?\})", output))
+    values = {}
+    for found in re.finditer(r"process (\d+) of 2: (?=\{)", output):
+        values[found[1]], _ = json.JSONDecoder().raw_decode(output[found.end() :])
     assert sorted(values) == ["0", "1"], output
-    return [json.loads(values[number]) for number in ("0", "1")]
+    return [values["0"], values["1"]]
 
 
 def check(output):
@@ -99,7 +101,7 @@ def test_open_mpi(hosts, four_devices, monkeypatch, tmp_path):
         monkeypatch.setenv("OMPI_MCA_plm_rsh_agent", str(agent))
         command = hosts[0].command(*command)
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=90, check=False
+        command, capture_output=True, text=True, timeout=180, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     check(done.stdout)

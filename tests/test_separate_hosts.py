@@ -83,13 +83,13 @@ def test_one_process_on_each_computes_as_one_program():
             PROCESSES / "evaluate.py",
             "__import__('socket').gethostname()",
             "float(x.sum())",
+            "[d.process_index for d in jax.make_mesh((2, 4), ('a', 'b')).devices.flat]",
             hosts=hosts,
         )
         with pytest.raises(ValueError, match="processes=3 cannot run one on each of 2"):
             launch(PROCESSES / "evaluate.py", processes=3, hosts=hosts)
     assert [list(one.value.values()) for one in both] == [
-        ["'host0'", "36.0"],
-        ["'host1'", "36.0"],
+        [f"'host{process}'", "36.0", "[0, 0, 0, 0, 1, 1, 1, 1]"] for process in (0, 1)
     ]
 
 
