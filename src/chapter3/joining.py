@@ -52,7 +52,8 @@ def _join_launch(place: dict[str, Any], options: dict[str, Any]) -> None:
     _keep_output_to_python()
     if number == 0:
         _make_sure_that_nobody_answers(place["coordinator"])
-    _let_gloo_use("127.0.0.1")
+    if place["alone"]:
+        _let_gloo_use("127.0.0.1")
     # The launcher watches all processes and has one time limit, so JAX's own may be
     # longer. Only this machine's processes can connect to a loopback address.
     given = {

@@ -126,6 +126,7 @@ def launch(
                 "processes": processes,
                 "seconds": math.ceil(seconds) + 60,
                 "folder": folder,
+                "alone": not hosts,  # on one machine
             }
             common = _environment(devices, environment or {})
             environments = [
