@@ -15,6 +15,7 @@ from chapter3.figures._schedules import (
 )
 from chapter3.figures._sharding import draw_sharding
 from chapter3.figures._show import ShownFigure, show
+from chapter3.figures._training import draw_training
 from chapter3.figures._types import draw_types, traced_types
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "draw_schedules",
     "draw_sharding",
     "draw_timeline",
+    "draw_training",
     "draw_types",
     "holding",
     "show",
