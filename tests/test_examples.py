@@ -21,6 +21,7 @@ RUNS = [
         ["--processes", "3", "--devices", "1", "--rows", "6"],
         "rows 4 to 5",
     ),
+    ("train.py", ["--simulate", "4", "--epochs", "2"], "epoch   2  loss 0.0"),
 ]
 
 REFUSED = [
@@ -33,6 +34,7 @@ REFUSED = [
     ("pipeline.py", ["--microbatches", "7"], "must be a multiple of 7 microbatches"),
     ("strategy_ledger.py", ["--tensor", "7"], "must divide"),
     ("multihost.py", ["--rows", "9"], "rows=9 must be a multiple of 8 devices"),
+    ("train.py", ["--rate", "0"], "is not a number above 0"),
 ]
 
 

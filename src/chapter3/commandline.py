@@ -1,6 +1,7 @@
 """What the programs of examples/ have in common on the command line."""
 
 import argparse
+import math
 import sys
 
 
@@ -28,6 +29,28 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return int(text)
+
+
+def natural(text: str) -> int:
+    """Read a whole number of at least 0, as `positive` does."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
+def positive_number(text: str) -> float:
+    """Read a finite number above 0.
+
+    Raises:
+        argparse.ArgumentTypeError: it is something else.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
 
 
 def refuse(reason: str) -> int:
