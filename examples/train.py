@@ -95,10 +95,8 @@ def make_step(optimizer, mesh, pieces: int):
         value, gradient, count = reduced_once(loss_sum, pieces, mesh, params, batch)
         updates, moments = optimizer.update(gradient, state["optimizer"], params)
         state = {"params": optax.apply_updates(params, updates), "optimizer": moments}
-        return state, {
-            "loss": totals["loss"] + value,
-            "count": totals["count"] + count,
-        }
+        totals = {"loss": totals["loss"] + value, "count": totals["count"] + count}
+        return state, totals
 
     return step
 
@@ -152,33 +150,39 @@ def digest(state) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()[:12]
 
 
+def progress(steps, epoch: int, total: int):
+    """Show a bar while steps are dispatched: in process 0, if this is a terminal."""
+    silent = None if jax.process_index() == 0 else True  # None: but for a terminal
+    return tqdm(steps, f"epoch {epoch}", total, leave=False, disable=silent)
+
+
+def say(text: str) -> None:
+    """Print in process 0; the others are silent."""
+    if jax.process_index() == 0:
+        print(text, flush=True)
+
+
 def fit(options, mesh, manager, settings) -> int:
     """Train from the start or from the last checkpoint; return the exit status."""
     whole, rows = NamedSharding(mesh, P()), NamedSharding(mesh, P("data"))
+    train, held_out = (make_data(options.examples, options.seed, i) for i in (0, 1))
+    in_batches = partial(batches, batch_size=options.batch_size, sharding=rows)
+    total = -(-options.examples // options.batch_size)
+    zeros = jax.jit(
+        lambda: {"loss": jnp.zeros(()), "count": jnp.zeros(())}, out_shardings=whole
+    )
     optimizer = optax.adam(options.rate)
     step = make_step(optimizer, mesh, options.accumulate)
     state, done = make_state(optimizer, options.seed, whole), 0
     if manager:
         state, done = resume(manager, state)
-    train, held_out = (make_data(options.examples, options.seed, i) for i in (0, 1))
-    in_batches = partial(batches, batch_size=options.batch_size, sharding=rows)
-    zeros = jax.jit(
-        lambda: {"loss": jnp.zeros(()), "count": jnp.zeros(())}, out_shardings=whole
-    )
-    first = jax.process_index() == 0  # the others are silent
-    if first and done:
-        print(f"resumed after epoch {done}", flush=True)
+    if done:
+        say(f"resumed after epoch {done}")
 
     for epoch in range(done + 1, options.epochs + 1):
+        order = shuffled(options.seed, epoch, options.examples)
         seen, unseen = zeros(), zeros()
-        bar = tqdm(
-            in_batches(train, shuffled(options.seed, epoch, options.examples)),
-            f"epoch {epoch}",
-            total=-(-options.examples // options.batch_size),
-            leave=False,
-            disable=None if first else True,  # None: only a terminal shows it
-        )
-        for batch in bar:
+        for batch in progress(in_batches(train, order), epoch, total):
             state, seen = step(state, seen, batch)
         for batch in in_batches(held_out, np.arange(options.examples)):
             unseen = measure(state["params"], unseen, batch)
@@ -188,13 +192,8 @@ def fit(options, mesh, manager, settings) -> int:
             return 1
         if manager:
             save(manager, epoch, state, settings)
-        if first:
-            print(
-                f"epoch {epoch:3}  loss {loss:.7f}  held out {mean(unseen):.7f}",
-                flush=True,
-            )
-    if first:
-        print("parameters", digest(state))
+        say(f"epoch {epoch:3}  loss {loss:.7f}  held out {mean(unseen):.7f}")
+    say(f"parameters {digest(state)}")
     return 0
 
 
@@ -205,14 +204,13 @@ def main() -> int:
     parts = len(devices) * options.accumulate
     if options.batch_size % parts:
         return refuse(
-            f"batch_size={options.batch_size} must be a multiple of {parts}: "
-            f"{len(devices)} devices times {options.accumulate} pieces"
+            f"batch_size={options.batch_size} must be a multiple of {parts} = "
+            f"{len(devices)} devices x --accumulate {options.accumulate}"
         )
     if options.seed >= 2**63:
         return refuse(f"seed={options.seed} must be below {2**63}")
     mesh = device_mesh({"data": len(devices)})
-    if jax.process_index() == 0:
-        print(f"{len(devices)} devices of platform {devices[0].platform}", flush=True)
+    say(f"{len(devices)} devices of platform {devices[0].platform}")
     if options.checkpoints is None:
         return fit(options, mesh, None, {})
 

@@ -63,13 +63,13 @@ def test_reduced_once(n, pieces, given):
     mesh = device_mesh({"data": n})
     step = jax.jit(partial(acc.reduced_once, loss_sum, pieces, mesh))
     params, batch = place(given, mesh)
-    value, gradient, count = step(params, batch)
+    program = step.lower(params, batch).compile()
+    value, gradient, count = program(params, batch)
     assert count == ROWS - 11
     assert_close((value / count, gradient), reference(*given))
     for leaf in jax.tree.leaves((value, gradient)):
         whole = NamedSharding(mesh, P())
         assert leaf.sharding.is_equivalent_to(whole, leaf.ndim)
-    program = step.lower(params, batch).compile()
     if n > 1:
         assert set(hlo.executed(program)) == {"all-reduce"}
         assert not any(op.times > 1 for op in hlo.collectives(program))
@@ -82,8 +82,8 @@ def test_strided_moves_no_rows(axis_type, given):
     mesh = device_mesh({"data": 8}, axis_type)
     step = jax.jit(partial(acc.reduced_each_time, loss_sum, 4, acc.strided))
     params, batch = place(given, mesh)
-    assert_close(step(params, batch), reference(*given))
     program = step.lower(params, batch).compile()
+    assert_close(program(params, batch), reference(*given))
     assert set(hlo.executed(program)) == {"all-reduce"}
     reduced = sum(op.nbytes * op.times for op in hlo.collectives(program))
     assert reduced == 4 * 4 * (PARAMETERS + 1) + 4  # each time; the count once
@@ -93,8 +93,9 @@ def test_in_blocks_moves_rows_and_leaves_a_piece_to_two_devices(given):
     mesh = device_mesh({"data": 8}, AxisType.Auto)
     step = jax.jit(partial(acc.reduced_each_time, loss_sum, 4, acc.in_blocks))
     params, batch = place(given, mesh)
-    assert_close(step(params, batch), reference(*given))  # right, but:
-    operations = hlo.collectives(step.lower(params, batch).compile())
+    program = step.lower(params, batch).compile()
+    assert_close(program(params, batch), reference(*given))  # right, but:
+    operations = hlo.collectives(program)
     assert "all-gather" in {op.kind for op in operations}
     (gradient,) = (op for op in operations if op.times == 4)
     assert gradient.groups == ((0, 1), (2, 3), (4, 5), (6, 7))
@@ -113,10 +114,10 @@ def test_without_the_cast_every_piece_is_reduced_and_the_sum_is_n_times_too_larg
     monkeypatch.setattr(acc.lax, "pcast", lambda p, axis, to: p)
     mesh = device_mesh({"data": 8})
     step = jax.jit(partial(acc.reduced_once, loss_sum, 4, mesh))
-    _, gradient, _ = step(*place(given, mesh))
+    program = step.lower(*place(given, mesh)).compile()
+    _, gradient, _ = program(*place(given, mesh))
     _, expected = reference(*given)
     assert_close(gradient, jax.tree.map(lambda g: 8 * g, expected))
-    program = step.lower(*place(given, mesh)).compile()
     assert 4 in {op.times for op in hlo.collectives(program)}
 
 

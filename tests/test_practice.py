@@ -43,7 +43,7 @@ def train(form, n, given):
         step = jax.jit(lambda p, x, y: dp.step(p, x, y, RATE))
         if form == "shard_map":
             step = dp.shard_map_step(mesh, RATE)
-        program = step.lower(params, *batch).compile()
+        step = program = step.lower(params, *batch).compile()
         expected = 2 * (n - 1) / n * 4 * (5 + 1 + 1)  # w, b, the loss
         assert hlo.wire_bytes(program) == pytest.approx(expected)
     losses = []

@@ -64,6 +64,19 @@ def whole(run):
     return run()[1]
 
 
+@pytest.fixture(scope="module")
+def two_epochs(run, tmp_path_factory):
+    """What a run of two epochs prints, and the folder that it saved to."""
+    folder = tmp_path_factory.mktemp("two")
+    return run("--epochs", 2, "--checkpoints", folder)[1], folder
+
+
+@pytest.fixture
+def saved(two_epochs, tmp_path):
+    """A folder of one's own with a training of two epochs."""
+    return shutil.copytree(two_epochs[1], tmp_path / "saved")
+
+
 def losses(output):
     lines = re.findall(r"^epoch +(\d+)  loss (\S+)  held out (\S+)", output, re.M)
     return {int(epoch): (float(a), float(b)) for epoch, a, b in lines}
@@ -122,14 +135,14 @@ def test_one_short_batch_is_an_epoch(options, run):
     assert status == 0 and np.isfinite(losses(output)[4]).all()
 
 
-def test_resumed_is_undisturbed_to_the_bit(run, whole, tmp_path):
-    _, first, _ = run("--epochs", 2, "--checkpoints", tmp_path)
-    _, second, _ = run("--checkpoints", tmp_path)
+def test_resumed_is_undisturbed_to_the_bit(run, whole, two_epochs, saved):
+    first, _ = two_epochs
+    _, second, _ = run("--checkpoints", saved)
     assert "resumed" not in first and "resumed after epoch 2\n" in second
     assert losses(whole) == losses(first) | losses(second)
     assert digest(second) == digest(whole) != digest(first)
     # Again: there is nothing left to do, and nothing is done.
-    status, again, _ = run("--checkpoints", tmp_path)
+    status, again, _ = run("--checkpoints", saved)
     assert (status, losses(again), digest(again)) == (0, {}, digest(whole))
 
 
@@ -149,10 +162,7 @@ def test_that_test_would_see_an_order_that_is_not_a_function(
     assert digest(fresh_run("--checkpoints", tmp_path)) != digest(whole)
 
 
-def test_and_an_optimizer_that_was_not_restored(
-    run, whole, train, tmp_path, monkeypatch
-):
-    run("--epochs", 2, "--checkpoints", tmp_path)
+def test_and_an_optimizer_that_was_not_restored(run, whole, train, saved, monkeypatch):
     restore = train.resume
 
     def forgetful(manager, state):
@@ -161,12 +171,11 @@ def test_and_an_optimizer_that_was_not_restored(
         return state | {"optimizer": fresh}, epoch
 
     monkeypatch.setattr(train, "resume", forgetful)
-    assert digest(run("--checkpoints", tmp_path)[1]) != digest(whole)
+    assert digest(run("--checkpoints", saved)[1]) != digest(whole)
 
 
-def test_resumed_on_other_devices_in_other_pieces(run, tmp_path, expected):
-    run("--epochs", 2, "--checkpoints", tmp_path)
-    _, output, _ = run("--checkpoints", tmp_path, "--accumulate", 4, n=2)
+def test_resumed_on_other_devices_in_other_pieces(run, saved, expected):
+    _, output, _ = run("--checkpoints", saved, "--accumulate", 4, n=2)
     assert list(losses(output)) == [3, 4]
     for epoch, values in losses(output).items():
         np.testing.assert_allclose(values, expected[epoch], **FLOAT32_STEPS)
@@ -187,10 +196,9 @@ def test_killed_and_started_again(run, whole, tmp_path):
     assert digest(second) == digest(whole)
 
 
-def test_an_unfinished_checkpoint_does_not_count(run, whole, tmp_path):
-    run("--epochs", 2, "--checkpoints", tmp_path)
-    shutil.copytree(tmp_path / "2", tmp_path / "3.orbax-checkpoint-tmp")
-    _, second, _ = run("--checkpoints", tmp_path)
+def test_an_unfinished_checkpoint_does_not_count(run, whole, saved):
+    shutil.copytree(saved / "2", saved / "3.orbax-checkpoint-tmp")
+    _, second, _ = run("--checkpoints", saved)
     assert "resumed after epoch 2\n" in second and digest(second) == digest(whole)
 
 
@@ -210,8 +218,8 @@ def test_two_processes_save_together_and_one_goes_on(run, tmp_path, expected):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--batch-size", "20"], "batch_size=20 must be a multiple of 8: 8 devices"),
-        (["--accumulate", "3"], "must be a multiple of 24: 8 devices times 3 pieces"),
+        (["--batch-size", "20"], "batch_size=20 must be a multiple of 8 = 8 devices"),
+        (["--accumulate", "3"], "must be a multiple of 24 = 8 devices x --accumulate 3"),
         (["--checkpoints", str(SCRIPT)], "cannot save in"),
         (["--seed", "9223372036854775808"], "seed=9223372036854775808 must be below"),
     ],
@@ -237,9 +245,8 @@ def test_impossible_values(option, value, reason, run):
     assert status == 2 and reason in errors
 
 
-def test_a_folder_with_another_training_is_refused(run, tmp_path):
-    run("--epochs", 1, "--checkpoints", tmp_path)
-    status, _, errors = run("--checkpoints", tmp_path, "--seed", 1)
+def test_a_folder_with_another_training_is_refused(run, saved):
+    status, _, errors = run("--checkpoints", saved, "--seed", 1)
     assert status == 2
     assert "'seed': 0}, not {" in errors and "or another folder" in errors
 

@@ -44,7 +44,7 @@ def draw_training(
         epochs[::5], reference[::5], "o", color=INK, markersize=3.5, label="float64"
     )
     above.axhline(floor, color=INK, linewidth=0.8, linestyle=(0, (1, 2)))
-    above.text(1, floor * 1.15, "least squares", fontsize=9.5, va="bottom")
+    above.text(1.6, floor * 1.15, "least squares", fontsize=9.5, va="bottom")
     above.set_ylabel("loss")
     above.legend()
     below.set_ylabel("difference\nfrom float64")
