@@ -219,7 +219,10 @@ def test_two_processes_save_together_and_one_goes_on(run, tmp_path, expected):
     ("options", "reason"),
     [
         (["--batch-size", "20"], "batch_size=20 must be a multiple of 8 = 8 devices"),
-        (["--accumulate", "3"], "must be a multiple of 24 = 8 devices x --accumulate 3"),
+        (
+            ["--accumulate", "3"],
+            "must be a multiple of 24 = 8 devices x --accumulate 3",
+        ),
         (["--checkpoints", str(SCRIPT)], "cannot save in"),
         (["--seed", "9223372036854775808"], "seed=9223372036854775808 must be below"),
     ],
