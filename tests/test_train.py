@@ -35,12 +35,19 @@ def train():
     return module
 
 
+class Terminal(io.StringIO):
+    """What takes the output and says that someone is looking."""
+
+    def isatty(self):
+        return True
+
+
 @pytest.fixture(scope="module")
 def run(train):
     """Run the program in this process, on the first n devices."""
 
-    def run(*options, n=8):
-        output, errors = io.StringIO(), io.StringIO()
+    def run(*options, n=8, terminal=False):
+        output, errors = io.StringIO(), Terminal() if terminal else io.StringIO()
         with (
             pytest.MonkeyPatch.context() as patch,
             jax.numpy_dtype_promotion("standard"),  # optax mixes types itself
@@ -61,7 +68,9 @@ def run(train):
 @pytest.fixture(scope="module")
 def whole(run):
     """What a run prints that nobody disturbed."""
-    return run()[1]
+    status, output, errors = run()
+    assert (status, errors) == (0, "")
+    return output
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +136,12 @@ def test_any_devices_and_any_pieces_are_one_device_in_float64(n, pieces, run, ex
     assert list(found) == [1, 2, 3, 4]
     for epoch, values in found.items():
         np.testing.assert_allclose(values, expected[epoch], **FLOAT32_STEPS)
+
+
+def test_a_bar_for_who_looks_and_none_for_a_file(run, whole):
+    _, output, bars = run(terminal=True)
+    assert all(f"epoch {epoch}:" in bars for epoch in (1, 2, 3, 4)) and "/5 [" in bars
+    assert output == whole  # and there, errors were empty
 
 
 @pytest.mark.parametrize("options", [["--batch-size", 160], ["--examples", 3]])
