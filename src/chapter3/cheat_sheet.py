@@ -33,7 +33,7 @@ SETUP = (
     "def each(a, f): return sum(on(a, f), [])",
     "compiled = jax.jit(jnp.sum).lower(x).compile()",
 )
-"""What the examples use: sharded arrays of a mesh of 4 by 2 and of one of 4 devices."""
+"""The names of the examples, for arrays on a mesh of 4 by 2 and on one of 4 devices."""
 
 EXAMPLES = {
     "jax.devices()": "len(jax.devices())",
