@@ -6,7 +6,7 @@ NOTES = (
     Note(
         18,
         "3.8",
-        "3-8-multi-host",
+        "3-8-multi-host#first-of-all-join",
         "leaves out `jax.distributed.initialize`, or calls it late",
         fresh="""
             >>> jax.distributed.initialize()
@@ -37,7 +37,7 @@ NOTES = (
     Note(
         19,
         "3.8",
-        "3-8-multi-host",
+        "3-8-multi-host#one-sum-three-ways",
         "counts all devices in the leading axis of a `pmap`",
         both="""
             >>> add_up = jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i")
