@@ -29,6 +29,8 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_book_theme",  # for its directives in builders that write no HTML
     "sphinx_codeautolink",
+    "sphinx_design",
+    "sphinx_exercise",
     "editions",
     "honest_build",
     "mathml",

@@ -17,6 +17,7 @@ STYLES = (
     "styles/sphinx-book-theme.css",
     "mystnb.*.css",
     "sphinx-codeautolink.css",
+    "sphinx-design.min.css",
     "site.css",
 )
 SCRIPTS = (
@@ -27,6 +28,10 @@ SCRIPTS = (
     "scripts/sphinx-book-theme.js",
     "scripts/bootstrap.js",
     "scripts/pydata-sphinx-theme.js",
+)
+LEFT_OUT = (
+    "design-tabs.js",  # tabs that stay in step; there are none
+    "exercise.css",  # site.css draws exercises and solutions like other boxes
 )
 _NOT_KEPT = re.compile(
     r"@import [^;]*;|/\*# sourceMappingURL=.*?\*/|/\*(?!!).*?\*/", re.DOTALL
@@ -39,7 +44,8 @@ def check_files(app: Sphinx, pagename, templatename, context, doctree) -> None:
         for file in context.get(files, ()):
             name = str(getattr(file, "filename", file) or "")
             path = Path(name.removeprefix("_static/"))
-            if name and not any(path.match(pattern) for pattern in kept):
+            known = (*kept, *LEFT_OUT)
+            if name and not any(path.match(pattern) for pattern in known):
                 raise ExtensionError(
                     f"{name} is loaded by an extension, but page_assets.py does not "
                     "name it; add it there, or the pages will not have it"

@@ -107,7 +107,7 @@ def gpipe(devices: int, microbatches: int, backward: int = 1) -> Schedule:
         [Work("F", i, s) for i in all_of] + [Work("B", i, s) for i in all_of]
         for s in range(devices)
     ]
-    return _simulate("GPipe", orders, microbatches, 1, backward)
+    return simulate("GPipe", orders, microbatches, 1, backward)
 
 
 def naive(devices: int, microbatches: int = 1, backward: int = 1) -> Schedule:
@@ -119,7 +119,7 @@ def naive(devices: int, microbatches: int = 1, backward: int = 1) -> Schedule:
     """
     _check(devices, microbatches)
     orders = [[Work("F", 0, s), Work("B", 0, s)] for s in range(devices)]
-    return _simulate("naive", orders, 1, 1, backward, ticks=Fraction(microbatches))
+    return simulate("naive", orders, 1, 1, backward, ticks=Fraction(microbatches))
 
 
 def one_forward_one_backward(
@@ -139,7 +139,7 @@ def one_forward_one_backward(
         forwards = [Work("F", i, s) for i in range(microbatches)]
         backwards = [Work("B", i, s) for i in range(microbatches)]
         orders.append(_alternate(forwards, backwards, devices - 1 - s))
-    return _simulate("1F1B", orders, microbatches, 1, backward)
+    return simulate("1F1B", orders, microbatches, 1, backward)
 
 
 def interleaved(
@@ -181,7 +181,7 @@ def interleaved(
         ahead = 2 * (devices - 1 - d) + (chunks - 1) * devices
         orders.append(_alternate(forwards, backwards, ahead))
     ticks = Fraction(1, chunks)
-    return _simulate("interleaved 1F1B", orders, microbatches, chunks, backward, ticks)
+    return simulate("interleaved 1F1B", orders, microbatches, chunks, backward, ticks)
 
 
 def bubble(devices: int, microbatches: int, chunks: int = 1) -> Fraction:
@@ -219,7 +219,7 @@ def _needs(work: Work, last_stage: int) -> Iterable[Work]:
     return [Work("F", i, s), *after]
 
 
-def _simulate(
+def simulate(
     name: str,
     orders: list[list[Work]],
     microbatches: int,
@@ -229,7 +229,16 @@ def _simulate(
 ) -> Schedule:
     """Start each device's work in its order, as early as possible.
 
-    Time is counted in whole forwards here, each of which takes `ticks` ticks.
+    Args:
+        name: of the schedule.
+        orders: for each device its work, in the order in which it does it.
+        microbatches: number of microbatches m.
+        chunks: stages on each device v.
+        backward: time of one backward, counted in forwards.
+        ticks: how many ticks one forward takes.
+
+    Raises:
+        RuntimeError: the devices wait for one another.
     """
     last_stage = len(orders) * chunks - 1
     done: dict[Work, int] = {}
@@ -247,5 +256,9 @@ def _simulate(
                 slots.append(Slot(work, device, start * ticks, duration * ticks))
                 done[work] = free[device] = start + duration
         if len(slots) == before:
-            raise RuntimeError(f"{name}: the devices wait for one another")
+            stuck = [f"{todo[-1]}" for todo in waiting if todo]
+            raise RuntimeError(
+                f"{name}: the devices wait for one another; next would be "
+                f"{', '.join(stuck)}"
+            )
     return Schedule(name, len(orders), microbatches, chunks, tuple(slots))
