@@ -32,6 +32,7 @@ extensions = [
     "sphinx_design",
     "sphinx_exercise",
     "editions",
+    "exercise_boxes",
     "honest_build",
     "mathml",
     "page_assets",

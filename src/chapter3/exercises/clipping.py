@@ -1,6 +1,5 @@
 """Exercise 2: clip gradients, kept in shares as in FSDP, by their global norm."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,12 +10,12 @@ from jax.sharding import PartitionSpec as P
 
 from chapter3 import device_mesh, hlo, model
 from chapter3.exercises.programs import (
-    compiled,
     expect_array,
     expect_tree,
     in_shard_map,
     is_cut,
     layout,
+    one_program,
     sent,
 )
 from chapter3.exercises.verdict import Verdict, Wrong, judge, run
@@ -31,7 +30,7 @@ def mesh() -> Mesh:
     return device_mesh({"data": N})
 
 
-def check(clip: Callable, seed: int = 3) -> Verdict:
+def check(clip: Any, seed: int = 3) -> Verdict:
     """Judge an answer.
 
     Args:
@@ -43,7 +42,8 @@ def check(clip: Callable, seed: int = 3) -> Verdict:
     return judge(2, clip, lambda: _check(clip, seed))
 
 
-def _check(clip: Callable, seed: int) -> str:
+def _check(clip: Any, seed: int) -> str:
+    answer = one_program(clip)
     random = np.random.default_rng(seed)
     shapes = jax.eval_shape(
         lambda key: model.init_mlp(key, [16, 64, 64, 8]), jax.random.key(0)
@@ -52,16 +52,25 @@ def _check(clip: Callable, seed: int) -> str:
     share = NamedSharding(mesh(), P("data"))
     norms = _norms(full)
     norm = norms["right"]
-    g = jax.device_put(full, share)
+
+    def arguments(gradients: Any, max_norm: float) -> tuple[Any, jax.Array]:
+        """Place new copies: the answer may donate what it gets."""
+        whole = NamedSharding(share.mesh, P())
+        most = jax.device_put(np.float32(max_norm), whole)
+        return jax.device_put(gradients, share), most
+
     for factor in (0.3, 2.0):
-        most = jax.device_put(
-            jnp.float32(factor * norm), NamedSharding(share.mesh, P())
-        )
-        result = run(clip, g, most)
+        result = run(answer, *arguments(full, factor * norm))
         if not isinstance(result, tuple) or len(result) != 2:
             raise Wrong(
                 "The answer must return two things, (clipped, norm), but it returned "
                 f"{type(result).__name__}."
+            )
+        if not isinstance(result[1], jax.Array):
+            raise Wrong(
+                "The second of the two things must be the norm, but it is of type "
+                f"{type(result[1]).__name__}.",
+                "the order: (clipped, norm).",
             )
         _check_norm(result[1], norms)
         expect_tree(result[0], shapes, "clipped")
@@ -74,13 +83,15 @@ def _check(clip: Callable, seed: int) -> str:
                     "than its share.",
                     "out_specs, and whether the gradients were gathered.",
                 )
-    zero = run(clip, jax.tree.map(jnp.zeros_like, g), most)
+    zeros = jax.tree.map(np.zeros_like, full)
+    zero = run(answer, *arguments(zeros, norm))
     if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(zero)):
         raise Wrong(
             "For gradients that are all zero the answer returns NaN.",
             "how you divide by the norm: 0/0 is NaN, but minimum(1, max_norm/0) is 1.",
         )
-    return f"{_check_program(clip, g, most, full)}. Norm {norm:.4f}, as in float64."
+    measured = _check_program(answer, *arguments(full, norm))
+    return f"{measured}. Norm {norm:.4f}, as in float64."
 
 
 def _gradient(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -122,8 +133,8 @@ def _norms(full: Any) -> dict[str, float]:
     }
 
 
-def _check_norm(found: Any, norms: dict[str, float]) -> None:
-    if isinstance(found, jax.Array) and found.shape != ():
+def _check_norm(found: jax.Array, norms: dict[str, float]) -> None:
+    if found.shape != ():
         values = np.ravel(found)
         if len(values) == N and np.ptp(values) > 0:
             raise Wrong(
@@ -200,16 +211,16 @@ def _check_clipped(
     )
 
 
-def _check_program(clip: Callable, g: Any, most: jax.Array, full: Any) -> str:
-    program = compiled(clip, g, most)
-    nbytes = sum(leaf.nbytes for leaf in jax.tree.leaves(full))
+def _check_program(answer: Any, g: Any, most: jax.Array) -> str:
+    program = answer.lower(g, most).compile()
+    nbytes = sum(leaf.nbytes for leaf in jax.tree.leaves(g))
     if hlo.wire_bytes(program) > nbytes / N:
         raise Wrong(
             "The result is right, but whole gradients travel: "
             f"{sent(program)}. A norm is one number; the gradients are {nbytes} bytes.",
             "an all_gather of gradients, or of their squares; add up locally first.",
         )
-    if not in_shard_map(clip, g, most):
+    if not in_shard_map(answer, g, most):
         raise Wrong(
             "The result is right, but there is no shard_map in it: the compiler put "
             f"the sum over the devices in ({sent(program)}). Here you are to write it.",

@@ -8,22 +8,17 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from chapter3 import hlo
-from chapter3.exercises.verdict import Crashed, NotAnswered, Wrong
+from chapter3.exercises.verdict import Wrong, expect_function
 
 
-def compiled(answer: Callable, *arguments: Any) -> Any:
-    """Compile what the reader wrote as one program.
+def one_program(answer: Any) -> Any:
+    """Make one program of what the reader wrote, if it is not one already.
 
     Raises:
-        Crashed: it cannot be traced or compiled.
-        NotAnswered: it is still the stub.
+        Wrong: it is not a function.
     """
-    try:
-        return jax.jit(answer).lower(*arguments).compile()
-    except NotAnswered:
-        raise
-    except Exception as error:
-        raise Crashed from error
+    expect_function(answer)
+    return answer if hasattr(answer, "lower") else jax.jit(answer)
 
 
 def equations(answer: Callable, *arguments: Any) -> Iterator[tuple[str, bool]]:
@@ -79,7 +74,10 @@ def expect_tree(value: Any, like: Any, name: str) -> None:
     """
     found, wanted = jax.tree.structure(value), jax.tree.structure(like)
     if found != wanted:
-        raise Wrong(f"{name} has the structure {found} instead of {wanted}.")
+        shown = [str(tree).removeprefix("PyTreeDef(")[:-1] for tree in (found, wanted)]
+        raise Wrong(
+            f"{name} is built as {shown[0]} (* is an array), but it must be {shown[1]}."
+        )
     for (path, leaf), reference in zip(
         jax.tree.leaves_with_path(value), jax.tree.leaves(like), strict=True
     ):

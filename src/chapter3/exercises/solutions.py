@@ -78,10 +78,11 @@ def zero1_step(params: Any, state: Any, x: Any, y: Any) -> tuple[Any, Any]:
         t = state["count"] + 1
         m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state["m"], g)
         v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g**2, state["v"], g)
-        correct_m, correct_v = 1 - jnp.float32(0.9) ** t, 1 - jnp.float32(0.999) ** t
+        n = t.astype(jnp.float32)
 
         def update(p, m, v):
-            return p - 0.01 * (m / correct_m) / (jnp.sqrt(v / correct_v) + 1e-8)
+            m, v = m / (1 - 0.9**n), v / (1 - 0.999**n)
+            return p - 0.01 * m / (jnp.sqrt(v) + 1e-8)
 
         new = jax.tree.map(update, own_share(params), m, v)
         return gather(new, to="invarying"), {"m": m, "v": v, "count": t}

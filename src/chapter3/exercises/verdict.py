@@ -9,7 +9,7 @@ import inspect
 import re
 import textwrap
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +94,17 @@ def judge(exercise: int, answer: Any, check: Callable[[], str]) -> Verdict:
         return Verdict(exercise, FAILED, *_last_lines(answer, crashed.__cause__))
 
 
-def run(answer: Callable, *arguments: Any) -> Any:
+def expect_function(answer: Any) -> None:
+    """Check that an answer can be called.
+
+    Raises:
+        Wrong: it cannot.
+    """
+    if not callable(answer):
+        raise Wrong(f"The answer must be a function, but it is {answer!r}.")
+
+
+def run(answer: Any, *arguments: Any) -> Any:
     """Call what the reader wrote, and wait for its result.
 
     Raises:
@@ -102,10 +112,11 @@ def run(answer: Callable, *arguments: Any) -> Any:
         Crashed: it raised an error.
         NotAnswered: it is still the stub.
     """
-    if not callable(answer):
-        raise Wrong(f"The answer must be a function, but it is {answer!r}.")
+    expect_function(answer)
     try:
-        result = jax.block_until_ready(answer(*arguments))
+        result = answer(*arguments)
+        if not isinstance(result, Iterator):
+            jax.block_until_ready(result)
     except NotAnswered:
         raise
     except Exception as error:

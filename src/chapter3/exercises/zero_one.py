@@ -1,6 +1,5 @@
 """Exercise 5: one step of Adam with ZeRO-1, which shares out the optimizer's state."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,20 +9,21 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from chapter3 import device_mesh, hlo, traffic
+from chapter3.exercises import by_hand
+from chapter3.exercises.by_hand import BETA1, BETA2, EPSILON, RATE, SHAPES
 from chapter3.exercises.programs import (
-    compiled,
     expect_tree,
     in_shard_map,
     is_cut,
     layout,
+    one_program,
     sent,
 )
 from chapter3.exercises.verdict import Verdict, Wrong, judge, run
 from chapter3.reference import f64
 
+__all__ = ["BETA1", "BETA2", "EPSILON", "RATE", "check", "loss", "mesh"]
 N = 8
-RATE, BETA1, BETA2, EPSILON = 1e-2, 0.9, 0.999, 1e-8
-SHAPES = {"w1": (16, 32), "w2": (32, 8)}
 
 
 def mesh() -> Mesh:
@@ -36,7 +36,7 @@ def loss(params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.mean((jnp.tanh(x @ params["w1"]) @ params["w2"] - y) ** 2)
 
 
-def check(step: Callable, seed: int = 5) -> Verdict:
+def check(step: Any, seed: int = 5) -> Verdict:
     """Judge an answer.
 
     Args:
@@ -50,7 +50,8 @@ def check(step: Callable, seed: int = 5) -> Verdict:
     return judge(5, step, lambda: _check(step, seed))
 
 
-def _check(step: Callable, seed: int) -> str:
+def _check(step: Any, seed: int) -> str:
+    answer = one_program(step)
     random = np.random.default_rng(seed)
     shares, whole = NamedSharding(mesh(), P("data")), NamedSharding(mesh(), P())
 
@@ -74,7 +75,7 @@ def _check(step: Callable, seed: int) -> str:
         {"m": zeros, "v": zeros, "count": 0},  # at its start
     )
     for state in states:
-        result = run(step, *arguments(state))
+        result = run(answer, *arguments(state))
         if not isinstance(result, tuple) or len(result) != 2:
             raise Wrong(
                 "The answer must return two things, (params, state), but it returned "
@@ -84,10 +85,10 @@ def _check(step: Callable, seed: int) -> str:
         try:
             _check_values(*result, params, state, x, y)
         except _Scaled as scaled:
-            program = compiled(step, *arguments(state))
+            program = answer.lower(*arguments(state)).compile()
             raise Wrong(*_why(scaled.ratio, program)) from None
         _check_layout(*result, shares, whole)
-    return _check_program(step, arguments(states[0]))
+    return _check_program(answer, arguments(states[0]))
 
 
 class _Scaled(Exception):  # noqa: N818 - explained by the caller
@@ -162,15 +163,15 @@ def _check_values(
     params: Any, state: Any, old: Any, before: Any, x: np.ndarray, y: np.ndarray
 ) -> None:
     """Compare with a step by hand in float64: moments, count, parameters."""
-    g = _gradient(old, x, y)
+    g = by_hand.gradient(old, x, y)
     for name in SHAPES:
         _check_first_moment(name, state["m"], before["m"], g, (old, x, y))
-    if not _close(
-        state["v"], _mix(BETA2, before["v"], {k: v**2 for k, v in g.items()})
-    ):
-        each = [_gradient(old, *rows) for rows in zip(*_rows(x, y), strict=True)]
-        squares = {k: np.mean([e[k] ** 2 for e in each], axis=0) for k in SHAPES}
-        if _close(state["v"], _mix(BETA2, before["v"], squares)):
+    squares = by_hand.mix(BETA2, before["v"], {k: v**2 for k, v in g.items()})
+    if not by_hand.close(state["v"], squares, atol=1e-11):
+        each = [by_hand.gradient(old, *rows) for rows in by_hand.rows(x, y)]
+        means = {k: np.mean([e[k] ** 2 for e in each], axis=0) for k in SHAPES}
+        wrong = by_hand.mix(BETA2, before["v"], means)
+        if by_hand.close(state["v"], wrong, atol=1e-11):
             raise Wrong(
                 "v is made of the mean of the devices' *squared* gradients.",
                 "the order: first the mean over the devices, then the square.",
@@ -182,7 +183,7 @@ def _check_values(
             f"m and v are right, but count went from {before['count']} to {count}.",
             "count is the number of steps done: each step adds 1.",
         )
-    if _close(params, _adam(old, state, count), atol=1e-5):
+    if by_hand.close(params, by_hand.adam(old, state, count), atol=1e-5):
         return
     if not all(np.isfinite(f64(p)).all() for p in params.values()):
         raise Wrong(
@@ -191,15 +192,17 @@ def _check_values(
             "which t corrects the bias: the number of this step, counted from 1.",
         )
     for what, wrong in {
-        "the bias is not corrected": _adam(old, state, np.inf),
-        "the bias is corrected with the count before the step": _adam(
+        "the bias is not corrected": by_hand.adam(old, state, np.inf),
+        "the bias is corrected with the count before the step": by_hand.adam(
             old, state, max(count - 1, 1e-9)
         ),
-        "the step goes uphill": _adam(old, state, count, rate=-RATE),
-        "epsilon stands under the root": _adam(old, state, count, under_root=True),
+        "the step goes uphill": by_hand.adam(old, state, count, rate=-RATE),
+        "epsilon stands under the root": by_hand.adam(
+            old, state, count, under_root=True
+        ),
         "they are as before": old,
     }.items():
-        if _close(params, wrong, atol=1e-5):
+        if by_hand.close(params, wrong, atol=1e-5):
             raise Wrong(
                 f"m, v and count are right, but the parameters are not: {what}.",
                 "the formula: t = count + 1, m / (1 - 0.9**t), v / (1 - 0.999**t).",
@@ -221,9 +224,7 @@ def _check_first_moment(
     *kept, taken = (float(n) for n in numbers)
     if not np.allclose(basis @ numbers, found.ravel(), rtol=1e-4, atol=1e-6):
         params, x, y = inputs
-        each = [
-            _gradient(params, *rows)[name] for rows in zip(*_rows(x, y), strict=True)
-        ]
+        each = [by_hand.gradient(params, *rows)[name] for rows in by_hand.rows(x, y)]
         own = [np.split(local, N)[d] for d, local in enumerate(each)]
         if np.allclose(
             found, BETA1 * start + (1 - BETA1) * np.concatenate(own), atol=1e-6
@@ -243,44 +244,6 @@ def _check_first_moment(
         )
     if abs(taken / (1 - BETA1) - 1) > 1e-2:
         raise _Scaled(taken / (1 - BETA1))
-
-
-def _rows(*arrays: np.ndarray) -> list[list[np.ndarray]]:
-    return [np.split(a, N) for a in arrays]
-
-
-def _mix(beta: float, before: Any, new: Any) -> dict[str, np.ndarray]:
-    return {k: beta * f64(before[k]) + (1 - beta) * new[k] for k in SHAPES}
-
-
-def _close(found: Any, wanted: Any, atol: float = 1e-7) -> bool:
-    return all(
-        np.allclose(f64(found[k]), f64(wanted[k]), rtol=1e-4, atol=atol) for k in SHAPES
-    )
-
-
-def _adam(
-    params: Any, state: Any, t: float, rate: float = RATE, under_root: bool = False
-) -> dict[str, np.ndarray]:
-    """Update the parameters from the new moments at step t, in float64.
-
-    With t infinite there is no correction of the bias.
-    """
-    new = {}
-    for k, p in params.items():
-        m = f64(state["m"][k]) / (1 - BETA1**t)
-        v = f64(state["v"][k]) / (1 - BETA2**t)
-        root = np.sqrt(v + EPSILON) if under_root else np.sqrt(v) + EPSILON
-        new[k] = f64(p) - rate * m / root
-    return new
-
-
-def _gradient(params: Any, x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-    """Differentiate `loss` by hand, in float64."""
-    w1, w2 = f64(params["w1"]), f64(params["w2"])
-    h = np.tanh(f64(x) @ w1)
-    d_out = 2 * (h @ w2 - f64(y)) / y.size
-    return {"w1": f64(x).T @ (d_out @ w2.T * (1 - h**2)), "w2": h.T @ d_out}
 
 
 def _check_layout(
@@ -309,8 +272,8 @@ def _check_layout(
             )
 
 
-def _check_program(step: Callable, arguments: tuple[Any, ...]) -> str:
-    program = compiled(step, *arguments)
+def _check_program(answer: Any, arguments: tuple[Any, ...]) -> str:
+    program = answer.lower(*arguments).compile()
     s = sum(4 * rows * columns for rows, columns in SHAPES.values())
     formula = traffic.step_bytes("ZeRO-1", s, N)
     promised = f"a reduce-scatter and an all-gather send {formula:.0f}"
@@ -329,7 +292,7 @@ def _check_program(step: Callable, arguments: tuple[Any, ...]) -> str:
             f"{promised}.",
             "what is gathered besides the new parameters.",
         )
-    if not in_shard_map(step, *arguments):
+    if not in_shard_map(answer, *arguments):
         raise Wrong(
             "The result is right, but there is no shard_map in it.", "jax.shard_map."
         )
