@@ -163,3 +163,11 @@ def test_code_that_is_folded_away_opens(visit):
     assert not fold.locator("pre").is_visible()
     fold.locator("summary").click()
     assert fold.locator("pre").is_visible()
+
+
+def test_a_hint_is_folded_and_opens(visit):
+    page, _, _ = visit(BUILT / "en/exercises.html")
+    hint = page.locator(".exercise details.sd-dropdown").first
+    assert not hint.locator("p").last.is_visible()
+    hint.locator("summary").click()
+    assert hint.locator("p").last.is_visible()

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 from docutils import nodes
+from docutils.utils import new_document
 from small_site import ROOT
 from sphinx.util.inventory import InventoryFile
 
 import editions
+import exercise_boxes
 import mathml
 import page_assets
 from input_digest import input_digest
@@ -114,3 +116,14 @@ def test_rules_for_unused_classes_are_dropped():
         ".used{a:1}.used{c:3}p{d:4}@media (min-width:1px){.used.on{f:6}}"
         ".used:not(.gone){g:7}@font-face{h:8}@keyframes k{0%{i:9}}"
     )
+
+
+def test_boxes_of_exercises_hold_no_sections():
+    document = new_document("a page")
+    box = nodes.admonition("", nodes.title("", "Exercise"))
+    box += nodes.section("", nodes.paragraph("", "Do it."), ids=["exercise-content"])
+    real = nodes.section("", nodes.title("", "A section"), box, ids=["a-section"])
+    document += real
+    exercise_boxes.NoSectionsInBoxes(document).apply()
+    assert list(document.findall(nodes.section)) == [real]
+    assert [child.astext() for child in box] == ["Exercise", "Do it."]

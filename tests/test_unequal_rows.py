@@ -49,6 +49,19 @@ def raising(load, files):
     return multihost_utils.process_allgather(rows[0]).mean(axis=0)
 
 
+def shapes_that_differ(load, files):
+    rows = [load(k) for k in range(files) if k % 2 == jax.process_index()]
+    return multihost_utils.process_allgather(np.concatenate(rows)).mean(axis=(0, 1))
+
+
+def leaving(load, files):
+    import os
+
+    if jax.process_index() == 0:
+        os._exit(3)
+    return multihost_utils.process_allgather(load(0))[0]
+
+
 def with_a_helper(load, files):
     return mean_of_means(load, files)
 
@@ -60,6 +73,8 @@ def with_a_helper(load, files):
         (all_by_everyone, "The mean is right, but file 0 was loaded 2 times"),
         (spread, "a global array of which each process holds a part only"),
         (raising, "raised an error on process 1, in line"),
+        (shapes_that_differ, "one operation with arrays of different shapes"),
+        (leaving, "Process 0 ended before your function returned: exit status 3"),
         (with_a_helper, "NameError: name 'mean_of_means' is not defined"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -165,7 +180,10 @@ MISTAKES = {
         lambda r: [own_rows(r, 0).mean(axis=0)] * 2,
         "the mean of the rows of process 0 alone",
     ),
-    "padding": (lambda r: [padded(r)] * 2, "as padding count"),
+    "padding": (
+        lambda r: [padded(r)] * 2,
+        "divided by 36 instead of by the 21 rows",
+    ),
     "cut off": (lambda r: [cut(r)] * 2, "the others were cut off"),
     "something": (lambda r: [np.ones(3)] * 2, "but the mean is ["),
     "none on one": (

@@ -1,6 +1,5 @@
 """Judge the means that the processes of exercise 6 report."""
 
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -59,76 +58,75 @@ def _check_mean(
         return np.allclose(a, b, rtol=1e-5, atol=1e-5)
 
     every = np.concatenate(data).astype(np.float64)
-    right = every.mean(axis=0)
+    right, found = every.mean(axis=0), values[0]
     if all(equal(value, right) for value in values):
         return
     rows = [np.concatenate([*own, np.zeros((0, COLUMNS))]) for own in local]
-    counts = [len(r) for r in rows]
-    if not all(equal(value, values[0]) for value in values):
-        own = all(
-            len(r) and equal(v, r.mean(axis=0))
-            for v, r in zip(values, rows, strict=True)
-        )
+    if not all(equal(value, found) for value in values):
+        shown = " and ".join(str(np.round(v, 4).tolist()) for v in values)
+        pairs = zip(values, rows, strict=True)
+        if all(len(r) and equal(v, r.mean(axis=0)) for v, r in pairs):
+            shown = "each returned the mean of the rows that it loaded itself"
         raise Wrong(
-            "The processes do not agree: "
-            + ("each returned the mean of the rows that it loaded itself." if own else
-               " and ".join(str(np.round(v, 4).tolist()) for v in values) + "."),
+            f"The processes do not agree: {shown}.",
             "what brings the sums of all processes together; a NumPy array is known to "
             "its own process only.",
-        )  # fmt: skip
-    padded = sum(r.sum(axis=0) for r in rows) / (PROCESSES * max(counts))
-    cut = np.concatenate([r[: min(counts)] for r in rows])
-    mistakes = {
-        "the mean of the processes' means: a row of the process with few rows counts "
-        "for more": np.mean([r.mean(axis=0) for r in rows if len(r)], axis=0),
-        "the mean of the files' means: a row of a short file counts for more": np.mean(
-            [d.mean(axis=0) for d in data], axis=0
-        ),
-        "the sum, not divided by the number of rows": every.sum(axis=0),
-        "the sum divided by the number of processes": every.sum(axis=0) / PROCESSES,
-        "the sum divided by the number of devices": every.sum(axis=0) / 8,
-        "the sum divided by the number of files": every.sum(axis=0) / len(data),
-        "divided by too many rows: those that were added as padding count": padded,
-        **{
-            f"the mean of the rows of process {i} alone": r.mean(axis=0)
-            for i, r in enumerate(rows)
-            if len(r)
-        },
-        **{
-            f"the sum over process {i}, divided by the number of all rows": r.sum(
-                axis=0
-            )
-            / len(every)
-            for i, r in enumerate(rows)
-            if len(r)
-        },
-        f"over the first {min(counts)} rows of each process; the others were cut off": (
-            cut.mean(axis=0) if len(cut) else right
-        ),
-        **{
-            f"over the files up to number {k} only": part
-            for k, part in enumerate(
-                s / n
-                for s, n in zip(
-                    accumulate(d.sum(axis=0) for d in data),
-                    accumulate(map(len, data)),
-                    strict=True,
-                )
-            )
-        },
-    }
-    for what, wrong in mistakes.items():
-        if equal(values[0], wrong):
+        )
+    for what, wrong in _mistakes(every, rows, data).items():
+        if equal(found, wrong):
             raise Wrong(
                 f"All processes return the same, but it is {what}.",
                 "the sum over all rows, divided by the number of all rows: both must "
                 "be added up over the processes.",
             )
     raise Wrong(
-        f"All processes return {np.round(values[0], 4).tolist()}, but the mean is "
+        f"All processes return {np.round(found, 4).tolist()}, but the mean is "
         f"{np.round(right, 4).tolist()}.",
         "whether every row is in the sum, once.",
     )
+
+
+def _mistakes(
+    every: np.ndarray, rows: list[np.ndarray], data: list[np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Compute what typical mistakes return in place of the mean.
+
+    Args:
+        every: all rows.
+        rows: those that each process loaded.
+        data: those of each file.
+    """
+    total, some = every.sum(axis=0), [r for r in rows if len(r)]
+    fewest = min(map(len, rows))
+    mistakes = {
+        "the mean of the processes' means: a row of the process with few rows counts "
+        "for more": np.mean([r.mean(axis=0) for r in some], axis=0),
+        "the mean of the files' means: a row of a short file counts for more": np.mean(
+            [d.mean(axis=0) for d in data], axis=0
+        ),
+        "the sum, not divided by the number of rows": total,
+        "the sum divided by the number of processes": total / PROCESSES,
+        "the sum divided by the number of devices": total / 8,
+        "the sum divided by the number of files": total / len(data),
+    }
+    for number in range(len(every) + 1, 10 * len(every)):
+        mistakes[
+            f"the sum divided by {number} instead of by the {len(every)} rows, as if "
+            "rows of padding counted"
+        ] = total / number
+    for i, r in enumerate(rows):
+        if len(r):
+            mistakes[f"the mean of the rows of process {i} alone"] = r.mean(axis=0)
+            mistakes[f"the sum over process {i}, divided by the number of all rows"] = (
+                r.sum(axis=0) / len(every)
+            )
+    if fewest:
+        cut = np.concatenate([r[:fewest] for r in rows])
+        mistakes[
+            f"the mean of the first {fewest} rows of each process; the others were cut "
+            "off"
+        ] = cut.mean(axis=0)
+    return mistakes
 
 
 def _check_loading(loaded: list[list[int]], files: int) -> None:

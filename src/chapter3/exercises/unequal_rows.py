@@ -16,6 +16,7 @@ import numpy as np
 
 from chapter3.exercises.means import COLUMNS, PROCESSES, judge_reports
 from chapter3.exercises.verdict import NotAnswered, Verdict, Wrong, judge
+from chapter3.last_words import how_it_ended
 from chapter3.launcher import LaunchError, ProcessFailed, TimeLimit, launch
 
 ROWS = (5, 1, 7, 2, 6)
@@ -107,27 +108,22 @@ def _explain(error: LaunchError, folder: Path, seconds: float) -> Wrong:
     """Say why the processes came to no result."""
     errors, returned = _marks(folder, "error"), _marks(folder, "returned")
     if isinstance(error, ProcessFailed):
-        mark = errors.get(error.process)
-        if mark is None or (returned and error.process not in returned):
-            if returned:
-                return _left_alone(returned)
-            return Wrong(f"A process failed outside of your function. {error}")
-        lines = mark["text"].splitlines()[:8]
-        advice = ""
-        if "NameError" in mark["text"]:
-            advice = (
-                "what your function uses: it is sent alone to the processes, without "
-                "the other functions and imports of its file."
+        if error.process in errors:
+            return _raised(error.process, errors[error.process])
+        if "Received data size doesn't match" in str(error):
+            return Wrong(
+                "The processes took part in one operation with arrays of different "
+                "shapes, and the runtime gave up.",
+                "what each process hands over: with different numbers of rows it must "
+                "be something that has one shape, such as sums and a count.",
             )
+        if returned:
+            return _left_alone(returned)
+        ending = how_it_ended(error.returncode)
+        words = str(error).partition("It wrote:")[2].partition("The others:")[0]
         return Wrong(
-            "\n".join(
-                [
-                    f"Your code raised an error on process {error.process}"
-                    f"{mark['where']}",
-                    *lines,
-                ]
-            ),
-            advice,
+            f"Process {error.process} ended before your function returned: {ending}. "
+            f"It wrote:\n{words.strip()}"
         )
     if isinstance(error, TimeLimit) and len(_marks(folder, "entered")) == PROCESSES:
         stood = re.search(r"answer\.py, line (\d+), in \S+: (.*)", str(error))
@@ -144,6 +140,18 @@ def _explain(error: LaunchError, folder: Path, seconds: float) -> Wrong:
         f"{seconds:g} s. That is not your answer's fault.",
         "the load of this machine; or give more time: check(..., seconds=300).",
     )
+
+
+def _raised(process: int, mark: Any) -> Wrong:
+    """Show the error that the answer raised on one process."""
+    advice = ""
+    if "NameError" in mark["text"]:
+        advice = (
+            "what your function uses: it is sent alone to the processes, without the "
+            "other functions and imports of its file."
+        )
+    head = f"Your code raised an error on process {process}{mark['where']}"
+    return Wrong("\n".join([head, *mark["text"].splitlines()[:8]]), advice)
 
 
 def _left_alone(returned: Any, where: str = "") -> Wrong:

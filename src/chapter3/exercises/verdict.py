@@ -149,8 +149,9 @@ def _advice(message: str) -> str:
     if "out_specs which require replication" in message:
         return (
             "the value that you return by P(): JAX cannot see that it is equal on all "
-            "devices. Is the sum over the devices (psum) missing? With check_vma=False "
-            "it would still be."
+            "devices. Is the sum over the devices (psum) missing? If you gathered it "
+            "with all_gather, say to='invarying' there. (check_vma=False repairs "
+            "neither.)"
         )
     return ""
 
