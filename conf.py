@@ -37,6 +37,7 @@ extensions = [
     "mathml",
     "page_assets",
     "page_execution",
+    "quiz",
 ]
 exclude_patterns = ["_*"]
 nitpicky = True
