@@ -35,6 +35,7 @@ extensions = [
     "exercise_boxes",
     "honest_build",
     "mathml",
+    "notebooks",
     "page_assets",
     "page_execution",
     "quiz",
