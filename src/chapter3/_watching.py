@@ -75,8 +75,9 @@ class Watched:
         finally:
             with suppress(BrokenPipeError):
                 guard.stdin.close()
-            guard.stdout.close()
+            # Only then its output: a guard that cannot write ends with another status.
             self.guard = guard.wait()
+            guard.stdout.close()
             for pid in pids if self.guard else ():
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)
