@@ -238,3 +238,23 @@ def test_unanswered():
         raise NotAnswered
 
     assert zero_one.check(answer).status == "not answered yet"
+
+
+def test_parameters_hide_a_gradient_that_was_too_large_from_the_start():
+    """As the solution says: m differs eight times, the parameters do not."""
+    mesh = zero_one.mesh()
+    key = jax.random.key(0)
+    params = {"w1": jnp.ones((16, 32)) / 4, "w2": jnp.ones((32, 8)) / 6}
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    state = {"m": zeros, "v": zeros, "count": jnp.int32(0)}
+    x = jax.random.normal(key, (64, 16))
+    specs = (WHOLE, STATE, SHARE, SHARE)
+    placed = [
+        jax.device_put(a, jax.tree.map(lambda s: NamedSharding(mesh, s), spec))
+        for a, spec in zip((params, state, x, x[:, :8]), specs, strict=True)
+    ]
+    too_large = mapped(adam(combine=lambda g: times(8, scatter_mean(g))))
+    right, wrong = (jax.jit(f)(*placed) for f in (solutions.zero1_step, too_large))
+    for name in params:
+        assert jnp.allclose(right[0][name], wrong[0][name], atol=1e-6)
+        assert jnp.allclose(8 * right[1]["m"][name], wrong[1]["m"][name])
