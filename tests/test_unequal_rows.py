@@ -6,9 +6,11 @@ The answers are sent to other processes as text; names that they use are given t
 
 import numpy as np
 import pytest
+from small_site import ROOT
 
 from chapter3.exercises import NotAnswered, means, solutions, unequal_rows
 from chapter3.exercises.verdict import Wrong
+from embedding import needs
 
 
 def gathered(load, files):
@@ -215,3 +217,8 @@ def test_files_must_be_shared_out():
         with pytest.raises(Wrong) as caught:
             means.judge_reports(reported(right, loaded), rows)
         assert diagnosis in caught.value.diagnosis
+
+
+def test_a_notebook_of_the_exercise_brings_the_worker_along():
+    stub = (ROOT / "examples/exercises/unequal_rows.py").read_text()
+    assert "src/chapter3/exercises/_rows_worker.py" in needs([stub], ROOT).files

@@ -81,9 +81,12 @@ def _writer(app: Sphinx, pagename: str) -> Writer:
     base = app.config.html_baseurl
     if base:
         base = f"{base.rstrip('/')}/{app.builder.get_target_uri(pagename)}"
-    numbers = app.env.toc_fignumbers.get(pagename, {}).get("figure", {})
-    form = app.config.numfig_format["figure"]
-    figures = {key: f"{form % '.'.join(map(str, n))}." for key, n in numbers.items()}
+    figures = {}
+    for kind, end in (("figure", "."), ("exercise", "")):
+        numbers = app.env.toc_fignumbers.get(pagename, {}).get(kind, {})
+        for key, number in numbers.items():
+            name = app.config.numfig_format[kind] % ".".join(map(str, number))
+            figures[key] = name + end
     return Writer(base, figures, quiz.WORDS | app.config.quiz_words | _words(app))
 
 

@@ -15,6 +15,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.locale import admonitionlabels
 from sphinx.util import logging
+from sphinx_design.dropdown import dropdown_main
 
 import quiz
 
@@ -65,7 +66,7 @@ class Writer:
     Attributes:
         base: address at which the page is published; empty if it is not known. Links
             within the site are made only with it.
-        figures: numbers of the page's figures by their ids.
+        figures: numbers of the page's figures and exercises by their ids.
         words: the words of the quiz.
     """
 
@@ -165,7 +166,8 @@ class Writer:
     def _admonition(self, node: nodes.Element) -> list[str]:
         title, rest = node.children[0], node.children[1:]
         if isinstance(title, nodes.title):
-            name = self.inline(title)
+            numbers = [self.figures[i] for i in node["ids"] if i in self.figures]
+            name = self.inline(title) or " ".join(numbers)  # of an exercise
         else:
             name, rest = admonitionlabels[node.tagname], node.children
         return [_quoted([f"**{name}**", *self.blocks(nodes.Element("", *rest))])]
@@ -190,6 +192,13 @@ class Writer:
 
     def _raw(self, node: nodes.Element) -> list[str]:
         return [node.astext()] if "html" in node.get("format", "") else []
+
+    def _dropdown(self, node: nodes.Element) -> list[str]:
+        """Fold it in the notebook, too."""
+        title, *rest = node.children
+        words = [t for t in title.findall(nodes.Text) if not _is_raw(t.parent)]
+        head = f"<details><summary>{''.join(words).strip()}</summary>"
+        return [head, *self.blocks(nodes.Element("", *rest)), "</details>"]
 
     def _rule(self, node: nodes.Element) -> list[str]:
         return ["---"]
@@ -293,6 +302,7 @@ _BLOCKS: dict[type[Any], Callable[[Writer, Any], list[str]]] = {
     nodes.table: Writer._table,
     nodes.raw: Writer._raw,
     nodes.transition: Writer._rule,
+    dropdown_main: Writer._dropdown,
     nodes.container: Writer._container,
     nodes.compound: Writer._container,
     quiz.Question: Writer._question,
@@ -301,6 +311,10 @@ _BLOCKS: dict[type[Any], Callable[[Writer, Any], list[str]]] = {
 
 def _is_listing(node: nodes.Element) -> bool:
     return "literal-block-wrapper" in node.get("classes", ())
+
+
+def _is_raw(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.raw)
 
 
 def _is_title(node: nodes.Node) -> bool:

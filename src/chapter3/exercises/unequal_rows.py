@@ -9,6 +9,7 @@ import json
 import re
 import tempfile
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from chapter3.launcher import LaunchError, ProcessFailed, TimeLimit, launch
 
 ROWS = (5, 1, 7, 2, 6)
 """Rows of each file."""
-_WORKER = Path(__file__).with_name("_rows_worker.py")
+_WORKER = "chapter3.exercises._rows_worker"
 _ALL_CALL = (
     "what only one process does (jax.process_index() == 0): computations on global "
     "arrays, and the functions of multihost_utils, must be called by every process, in "
@@ -59,7 +60,7 @@ def _check(global_mean: Any, seed: int, seconds: float) -> str:
             np.save(folder / f"{k}.npy", rows)
         try:
             reports = launch(
-                _WORKER,
+                str(getattr(find_spec(_WORKER), "origin", None)),
                 made,
                 name,
                 str(len(data)),
