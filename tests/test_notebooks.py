@@ -11,11 +11,14 @@ import sysconfig
 
 import nbformat
 import pytest
+from docutils import nodes
 from small_site import SmallSite, cell
+from sphinx_design.dropdown import dropdown_main, dropdown_title
 from test_site import ARTICLES, BUILT, ROOT, SOURCES, name
 
 import embedding
 import notebooks
+import plain_markdown
 
 NOTEBOOKS = sorted(BUILT.glob("*/_sources/*.ipynb"))
 EXERCISES = sorted(BUILT.glob("*/exercises/*.ipynb"))
@@ -192,7 +195,8 @@ def printed(path):
     ]
 
 
-@pytest.mark.parametrize("page", ["3-3-spmd-with-pmap", "3-7-meshes"])
+# The first has examples that it starts in other processes, and draws nothing.
+@pytest.mark.parametrize("page", ["quiz", "3-7-meshes"])
 def test_a_notebook_runs_in_a_fresh_environment(elsewhere, page):
     path = BUILT / f"en/_sources/{page}.ipynb"
     (line,) = re.findall(r"^%pip install --quiet (.*)", code(read(path))[0], re.M)
@@ -254,6 +258,13 @@ def test_files_that_are_named_come_along(tmp_path):
     by_folder = 'run(f"../examples/processes/{which}.py")'
     found = embedding.needs([by_folder], tmp_path)
     assert "examples/processes/three.py" in found.files and found.names_files
+
+
+def test_a_module_brings_along_the_files_that_it_names():
+    found = embedding.needs(["from chapter3.launcher import launch"], ROOT)
+    named = re.findall(r'with_name\("(.*?)"\)', "\n".join(found.files.values()))
+    assert named
+    assert all(f"src/chapter3/{file}" in found.files for file in named)
 
 
 def test_source_survives_the_embedding(tmp_path):
@@ -385,6 +396,24 @@ def test_markup_becomes_plain_markdown(small):
     assert notebook.cells[-2].metadata == {"jupyter": {"source_hidden": True}}
     assert notebook.cells[-2].outputs[0]["text"] == "shown\n"
     assert notebook.cells[-1].source == "> **Own**\n>\n> <sub>low</sub>"
+
+
+def test_folds_and_numbers_are_kept():
+    title = dropdown_title("", "", nodes.Text("Hint "), nodes.raw("", "<svg>"))
+    fold = dropdown_main("", title, nodes.paragraph("", "Look & see."))
+    box = nodes.admonition("", nodes.title("", "Clip"), fold, ids=["ex-clip"])
+    writer = plain_markdown.Writer(numbers={"ex-clip": "Exercise 2"})
+    (markdown,) = writer.block(box)
+    assert markdown.splitlines() == [
+        "> **Exercise 2 Clip**",
+        ">",
+        "> <details>",
+        "> <summary>Hint </summary>",
+        ">",
+        "> Look & see.",
+        ">",
+        "> </details>",
+    ]
 
 
 def test_links_within_the_site_need_its_address(small, tmp_path):

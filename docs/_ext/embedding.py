@@ -6,10 +6,11 @@ strings and runs in other processes, and names of files.
 """
 
 import ast
+import posixpath
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata, util
@@ -50,117 +51,112 @@ def needs(sources: Iterable[str], root: Path, folder: str = "docs") -> Needs:
         folder: where in it the code runs, from which it names files.
     """
     found = Needs()
-    todo = [(source, Path(folder)) for source in sources]
+    todo = [(source, folder) for source in sources]
     while todo:
         source, place = todo.pop()
-        for name in _imported(source):
-            if name.split(".")[0] == PACKAGE:
-                paths = _module_files(name)
-            else:
-                paths = {}
-                _add_distribution(found, name.split(".")[0])
-            for path, file in paths.items():
-                if path not in found.files:
-                    found.files[path] = file.read_text(encoding="utf-8")
-                    todo.append((found.files[path], Path(path).parent))
+        imported, strings = _read(source)
+        paths = [p for text in strings for p in _named_files(text, root, place)]
+        for name in imported:
+            module = name.split(".")[0]
+            if module == PACKAGE:
+                paths += _module_files(name)
+            elif module not in sys.stdlib_module_names and module not in _HOST:
+                found.distributions |= _distributions(module)
         for pattern, name in _ALONG.items():
             if re.search(pattern, source):
                 found.distributions[name] = metadata.version(name)
-        for path in _named_files(source, root, place):
+        for path in paths:
             if path not in found.files:
-                found.files[path] = (root / path).read_text(encoding="utf-8")
+                text = _real(path, root).read_text(encoding="utf-8")
+                found.files[path] = text
                 if path.endswith(".py"):
-                    todo.append((found.files[path], Path(path).parent))
+                    todo.append((text, posixpath.dirname(path)))
     found.files = dict(sorted(found.files.items()))
     found.distributions = dict(sorted(found.distributions.items()))
     return found
 
 
-def _imported(source: str) -> Iterator[str]:
-    """Yield the full names of all that may be a module in an import of `source`."""
+@cache  # most pages need the same modules
+def _read(source: str) -> tuple[list[str], list[str]]:
+    """Return the names of all that may be a module in an import, and all strings."""
     try:
-        tree = ast.parse(source)
+        nodes = list(ast.walk(ast.parse(source)))
     except SyntaxError:  # with magics, or a piece of a program
-        lines = re.findall(r"^\s*(?:from|import) +([\w.]+)", source, re.MULTILINE)
-        yield from lines
-        return
-    for node in ast.walk(tree):
+        return re.findall(r"^\s*(?:from|import) +([\w.]+)", source, re.MULTILINE), []
+    imported, strings = [], []
+    for node in nodes:
         match node:
             case ast.Import(names=names):
-                yield from (alias.name for alias in names)
+                imported += [alias.name for alias in names]
             case ast.ImportFrom(module=str(module), level=0, names=names):
-                yield module
-                yield from (f"{module}.{alias.name}" for alias in names)
-            case ast.Constant(value=str(text)) if re.search(r"\bimport\b", text):
-                if "\n" in text.strip() or re.match(r"\s*(from|import) ", text):
-                    yield from _imported(textwrap.dedent(text))
+                imported += [module, *(f"{module}.{alias.name}" for alias in names)]
             case ast.Constant(value=str(text)) if text.startswith(f"{PACKAGE}."):
-                yield text  # as in [sys.executable, "-m", "chapter3.name"]
+                imported.append(text)  # as in [sys.executable, "-m", "chapter3.name"]
+            case ast.Constant(value=str(text)) if _IMPORT.search(text):
+                imported += _read(textwrap.dedent(text))[0]
+            case ast.Constant(value=str(text)):
+                strings.append(text)
+    return imported, strings
 
 
-def _module_files(name: str) -> dict[str, Path]:
-    """Return the files of a module and of the packages that it is in, if it is one."""
+_IMPORT = re.compile(r"^\s*(import|from [\w.]+ import) ", re.MULTILINE)
+
+
+@cache
+def _package() -> Path:
     spec = util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError(f"{PACKAGE} is not installed")
-    top = Path(spec.submodule_search_locations[0])
-    files, path = {}, top
+    return Path(spec.submodule_search_locations[0])
+
+
+def _real(path: str, root: Path) -> Path:
+    """Return where a file is whose path in the repository is given."""
+    inside = path.removeprefix(f"src/{PACKAGE}/")
+    return _package() / inside if inside != path else root / path
+
+
+def _module_files(name: str) -> list[str]:
+    """Return the files of a module and of the packages that it is in, if it is one."""
+    files, path = [], _package()
     for part in [None, *name.split(".")[1:]]:
         path = path / part if part else path
         file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
         if not file.is_file():
             break  # the name of something in the module
-        files[f"src/{PACKAGE}/{file.relative_to(top).as_posix()}"] = file
+        files.append(f"src/{PACKAGE}/{file.relative_to(_package()).as_posix()}")
     return files
 
 
 @cache
-def _distributions() -> dict[str, list[str]]:
-    return dict(metadata.packages_distributions())
+def _distributions(module: str) -> dict[str, str]:
+    """Return name and version of what one installs to import a module."""
+    names = set(_packages().get(module, []))
+    declared = {re.split(r"[^\w.-]", r)[0] for r in metadata.requires(PACKAGE) or []}
+    return {name: metadata.version(name) for name in names & declared or names}
 
 
 @cache
-def _declared() -> set[str]:
-    """Names of the distributions that the package itself declares."""
-    listed = metadata.requires(PACKAGE) or []
-    return {re.split(r"[^\w.-]", line)[0] for line in listed}
+def _packages() -> dict[str, list[str]]:
+    return dict(metadata.packages_distributions())
 
 
-def _add_distribution(found: Needs, module: str) -> None:
-    if module in sys.stdlib_module_names or module in _HOST:
-        return
-    names = _distributions().get(module, [])
-    for name in sorted(_declared() & set(names)) or sorted(names)[:1]:
-        found.distributions[name] = metadata.version(name)
+def _named_files(text: str, root: Path, place: str) -> list[str]:
+    """Return the files, or those in the folder, that a string names.
 
-
-_PATH = re.compile(r"[\w./-]*[\w-]/?")
-
-
-def _named_files(source: str, root: Path, place: Path) -> Iterator[str]:
-    """Yield the repository's files, or those in the folders, that strings name."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+    It names them as seen from `place`, where the code is or runs, or from the top.
+    """
+    if not re.fullmatch(r"[\w./-]*\w/?", text) or not re.search(r"[./]", text):
+        return []
+    for start in (place, ""):
+        path = posixpath.normpath(posixpath.join(start, text))
+        if not path.startswith(("examples/", f"src/{PACKAGE}/")):
             continue
-        text = node.value
-        if not _PATH.fullmatch(text) or not re.search(r"\.py$|\bexamples\b", text):
-            continue
-        for start in (root / place, root):
-            path = (start / text).resolve()
-            if not path.is_relative_to(root):
-                continue
-            inside = path.relative_to(root)
-            if inside.parts[:1] != ("examples",):
-                continue
-            if path.is_file():
-                yield inside.as_posix()
-            elif path.is_dir() and len(inside.parts) > 1:
-                for file in sorted(path.glob("*.py")):
-                    yield file.relative_to(root).as_posix()
+        if _real(path, root).is_file():
+            return [path]
+        if path.startswith("examples/"):
+            return [f"{path}/{f.name}" for f in sorted((root / path).glob("*.py"))]
+    return []
 
 
 # -- the two cells that prepare a notebook ---------------------------------------------

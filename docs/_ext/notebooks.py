@@ -25,21 +25,16 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
-import quiz
 from embedding import Needs, install, needs, unpack
 from page_execution import open_cache
 from pages import Page, read_page, settings
-from plain_markdown import Cell, Text, Writer
+from plain_markdown import WORDS, Cell, Text, Writer
 
 logger = logging.getLogger(__name__)
 
-WORDS = {
-    "notebook": "“{page}” of “{site}” as a notebook.\n"
-    "Run it from the top in a fresh kernel. This installs what the page was made with:",
-    "answer": "The answer",
-    "in words": "The figure in words",
-}
-"""What the notebooks say themselves; `notebook_words` in conf.py may give others."""
+ABOUT = """\
+“{page}” of “{site}” as a notebook.
+Run it from the top in a fresh kernel. This installs what the page was made with:"""
 
 
 def add_notebook(app: Sphinx, pagename: str, templatename, context, doctree) -> None:
@@ -81,17 +76,14 @@ def _writer(app: Sphinx, pagename: str) -> Writer:
     base = app.config.html_baseurl
     if base:
         base = f"{base.rstrip('/')}/{app.builder.get_target_uri(pagename)}"
-    figures = {}
-    for kind, end in (("figure", "."), ("exercise", "")):
-        numbers = app.env.toc_fignumbers.get(pagename, {}).get(kind, {})
-        for key, number in numbers.items():
-            name = app.config.numfig_format[kind] % ".".join(map(str, number))
-            figures[key] = name + end
-    return Writer(base, figures, quiz.WORDS | app.config.quiz_words | _words(app))
-
-
-def _words(app: Sphinx) -> dict[str, str]:
-    return WORDS | app.config.notebook_words
+    numbers = {
+        key: app.config.numfig_format[kind] % ".".join(map(str, number))
+        for kind, those in app.env.toc_fignumbers.get(pagename, {}).items()
+        for key, number in those.items()
+        if kind in app.config.numfig_format
+    }
+    words = WORDS | app.config.quiz_words | app.config.notebook_words
+    return Writer(base, numbers, words)
 
 
 def _with_hidden_cells(page: Page, parts: list[Text | Cell]) -> Iterator[Text | Cell]:
@@ -151,8 +143,9 @@ def _notebook(app: Sphinx, title: str, cells: list[NotebookNode]) -> NotebookNod
     found = needs(
         [cell.source for cell in cells if cell.cell_type == "code"], Path(app.confdir)
     )
-    words = _words(app)["notebook"].format(page=title, site=app.config.project)
-    first = [new_code_cell(install(found, words))]
+    words = {"notebook": ABOUT} | app.config.notebook_words
+    about = words["notebook"].format(page=title, site=app.config.project)
+    first = [new_code_cell(install(found, about))]
     if found.files:
         first.append(_folded(found))
     notebook = new_notebook(cells=first + cells)
@@ -236,7 +229,11 @@ class ExerciseRole(SphinxRole):
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the setting `notebook_words`, the role and the handlers."""
+    """Register the setting `notebook_words`, the role and the handlers.
+
+    `notebook_words` are those of another language: `ABOUT` as "notebook", and those of
+    `plain_markdown.WORDS` that are not the quiz's.
+    """
     app.add_config_value("notebook_words", {}, "html", types=[dict])
     app.add_role("exercise-notebook", ExerciseRole())
     # Before the theme, which makes its menu from `ipynb_source`.

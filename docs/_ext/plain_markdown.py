@@ -5,8 +5,9 @@ directives, references, numbers and translations are resolved there already. Wha
 known here is reported, so that no notebook loses text silently.
 """
 
+import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin
@@ -20,6 +21,9 @@ from sphinx_design.dropdown import dropdown_main
 import quiz
 
 logger = logging.getLogger(__name__)
+
+WORDS = quiz.WORDS | {"answer": "The answer", "in words": "The figure in words"}
+"""The few words that do not come from the page."""
 
 _SILENT = (
     nodes.comment,
@@ -66,18 +70,19 @@ class Writer:
     Attributes:
         base: address at which the page is published; empty if it is not known. Links
             within the site are made only with it.
-        figures: numbers of the page's figures and exercises by their ids.
-        words: the words of the quiz.
+        numbers: numbers of the page's figures, listings and so on by their ids:
+            "Fig. 3".
+        words: those of `WORDS` in the language of the page.
     """
 
     base: str = ""
-    figures: dict[str, str] = field(default_factory=dict)
-    words: dict[str, str] = field(default_factory=lambda: quiz.WORDS)
+    numbers: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=lambda: WORDS)
 
     def parts(self, node: nodes.Element, level: int = 1) -> Iterator[Text | Cell]:
         """Yield text and code cells in the order of the page."""
         for child in node.children:
-            if not isinstance(child, nodes.Element):
+            if not isinstance(child, nodes.Element) or _is_contents(child):
                 continue
             if child.get("nb_element") == "cell_code":
                 yield Cell(child["cell_index"])
@@ -96,11 +101,11 @@ class Writer:
 
     def blocks(self, node: nodes.Node) -> list[str]:
         """Return the blocks of Markdown that a node's children make."""
-        return [block for child in node.children for block in self.block(child)]
+        return self._all(node.children)
 
     def block(self, node: nodes.Node) -> list[str]:
         """Return the blocks of Markdown that a node makes."""
-        if isinstance(node, _SILENT):
+        if isinstance(node, _SILENT) or _is_contents(node):
             return []
         for kind, write in _BLOCKS.items():
             if isinstance(node, kind):
@@ -129,7 +134,8 @@ class Writer:
 
     def _listing(self, node: nodes.Element) -> list[str]:
         caption, *code = node.children
-        return [f"*{self.inline(caption)}:*", *self.blocks(nodes.Element("", *code))]
+        title = f"{self._number(node)} {self.inline(caption)}".strip()
+        return [f"*{title}:*", *self._all(code)]
 
     def _container(self, node: nodes.Element) -> list[str]:
         return self._listing(node) if _is_listing(node) else self.blocks(node)
@@ -166,11 +172,25 @@ class Writer:
     def _admonition(self, node: nodes.Element) -> list[str]:
         title, rest = node.children[0], node.children[1:]
         if isinstance(title, nodes.title):
-            numbers = [self.figures[i] for i in node["ids"] if i in self.figures]
-            name = self.inline(title) or " ".join(numbers)  # of an exercise
+            name = f"{self._number(node)} {self.inline(title)}".strip()
         else:
             name, rest = admonitionlabels[node.tagname], node.children
-        return [_quoted([f"**{name}**", *self.blocks(nodes.Element("", *rest))])]
+        return [_quoted([f"**{name}**"] * bool(name) + self._all(rest))]
+
+    def _dropdown(self, node: nodes.Element) -> list[str]:
+        title, *rest = node.children
+        summary = html.escape(" ".join(t.astext() for t in title.findall(_is_text)))
+        return [*self._folded(summary, self._all(rest))]
+
+    def _folded(self, summary: str, blocks: list[str]) -> list[str]:
+        opening = f"<details>\n<summary>{summary}</summary>"
+        return [opening, *blocks, "</details>"]
+
+    def _all(self, children: Iterable[nodes.Node]) -> list[str]:
+        return [block for child in children for block in self.block(child)]
+
+    def _number(self, node: nodes.Element) -> str:
+        return next((self.numbers[i] for i in node["ids"] if i in self.numbers), "")
 
     def _table(self, node: nodes.Element) -> list[str]:
         title = [f"**{self.inline(t)}**" for t in node.children if _is_title(t)]
@@ -193,13 +213,6 @@ class Writer:
     def _raw(self, node: nodes.Element) -> list[str]:
         return [node.astext()] if "html" in node.get("format", "") else []
 
-    def _dropdown(self, node: nodes.Element) -> list[str]:
-        """Fold it in the notebook, too."""
-        title, *rest = node.children
-        words = [t for t in title.findall(nodes.Text) if not _is_raw(t.parent)]
-        head = f"<details><summary>{''.join(words).strip()}</summary>"
-        return [head, *self.blocks(nodes.Element("", *rest)), "</details>"]
-
     def _rule(self, node: nodes.Element) -> list[str]:
         return ["---"]
 
@@ -213,25 +226,20 @@ class Writer:
             choices.append(f"- **{option['letter']}** {self.inline(choice)}")
             verdict = self.words["right" if option["right"] else "wrong"]
             answers.append(f"**{option['letter']}** – **{verdict}**")
-            answers += self.blocks(nodes.Element("", *why))
+            answers += self._all(why)
         return [
             f"**{number}: {self.inline(legend)}**",
             *self.blocks(asked),
             "\n".join(choices),
-            f"<details>\n<summary>{self.words['answer']}</summary>",
-            *answers,
-            "</details>",
+            *self._folded(self.words["answer"], answers),
         ]
 
     def _caption(self, figure: nodes.Element) -> str:
-        number = next((self.figures[i] for i in figure["ids"] if i in self.figures), "")
         (caption,) = figure.findall(nodes.caption)
         (image,) = figure.findall(nodes.image)
-        return (
-            f"**{number}** {self.inline(caption)}\n\n<details>\n<summary>"
-            f"{self.words['in words']}</summary>\n\n{_escaped(image['alt'])}\n\n"
-            "</details>"
-        )
+        words = self._folded(self.words["in words"], [_escaped(image["alt"])])
+        number = f"**{self._number(figure)}.** "
+        return "\n\n".join([number + self.inline(caption), *words])
 
     # -- within a line -----------------------------------------------------------------
 
@@ -297,24 +305,28 @@ _BLOCKS: dict[type[Any], Callable[[Writer, Any], list[str]]] = {
     nodes.block_quote: Writer._quote,
     nodes.definition: Writer._container,
     nodes.Admonition: Writer._admonition,
+    dropdown_main: Writer._dropdown,
     nodes.topic: Writer._admonition,
     nodes.sidebar: Writer._admonition,
     nodes.table: Writer._table,
     nodes.raw: Writer._raw,
     nodes.transition: Writer._rule,
-    dropdown_main: Writer._dropdown,
     nodes.container: Writer._container,
     nodes.compound: Writer._container,
     quiz.Question: Writer._question,
 }
 
 
+def _is_contents(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.compound) and "toctree-wrapper" in node["classes"]
+
+
 def _is_listing(node: nodes.Element) -> bool:
     return "literal-block-wrapper" in node.get("classes", ())
 
 
-def _is_raw(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.raw)
+def _is_text(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Text) and not isinstance(node.parent, nodes.raw)
 
 
 def _is_title(node: nodes.Node) -> bool:
