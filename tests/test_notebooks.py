@@ -70,9 +70,9 @@ def test_code_cells_are_those_of_the_page_in_their_order(path):
 def test_text_is_plain_markdown(path):
     notebook = read(path)
     plain = without_code_and_formulas(text(notebook))
-    for left_over in (":::", "]{", "`{", "```"):
+    for left_over in (":::", "]{", "```"):
         assert left_over not in plain
-    assert not re.search(r"\{[a-z:-]+\}`|^\([\w-]+\)=$", text(notebook), re.M)
+    assert not re.search(r"\{[a-z][\w:-]*\}|^\([\w-]+\)=$", plain, re.M)
     for found in re.findall(r"\]\(([^)]*)\)", plain):
         assert found.startswith("https://"), found
     assert str(ROOT) not in path.read_text() and "site-packages" not in plain
@@ -84,14 +84,13 @@ def test_text_is_complete(path):
     notebook = text(read(path))
     source = (ROOT / f"docs/{path.stem}.md").read_text()
     outside = CELL.sub("", source)
-    titles = re.findall(
-        r"^#+ (.*)", re.sub(r"```.*?```", "", outside, flags=re.S), re.M
-    )
-    for title in titles:
+    prose = re.sub(r"```.*?```", "", outside, flags=re.S)
+    for title in re.findall(r"^#+ ([^`'\"{}]*)$", prose, re.M):
         assert re.search(rf"^#+ {re.escape(title)}$", notebook, re.M), title
     for obj in re.findall(r":pyobject: (\w+)", outside):
         assert re.search(rf"^(def|class) {obj}\b", notebook, re.M), obj
-    shown = sum("show(\n" in body for _, body in CELL.findall(source))
+    cells = "\n".join(body for _, body in CELL.findall(source))
+    shown = len(re.findall(r'name="fig-', cells))
     assert len(re.findall(r"^\*\*Fig\. \d+\.\*\* ", notebook, re.M)) == shown
     for label in re.findall(r"^\$\$ \(.*\)$", outside, re.M):
         assert "\\tag{" in notebook, label
@@ -293,7 +292,7 @@ PAGE = (
     " \\$5.\n",
     "[Must read]{.passage .must-read} See {doc}`other`, {ref}`the label <here>`,"
     " {eq}`eq-one` and {func}`jax.jit`.\n",
-    "(here)=\n\n## A section\n",
+    "(here)=\n\n## 1. A section\n",
     "$$\nx = 1\n$$ (eq-one)\n",
     "1. one\n2. two\n\n   more\n\n- a\n  - b\n",
     "| a | b |\n| --- | --- |\n| `x\\|y` | $\\|x\\|$ |\n",
@@ -313,7 +312,7 @@ Text with `code`, *emphasis*, $a_1 * b_2$ and 3 \* 4 &lt; 5, snake_case, a price
 
 **Must read** See *other*, the label, (1) and [`jax.jit()`](https://docs.jax.dev/en/latest/_autosummary/jax.jit.html#jax.jit).
 
-## A section
+## 1. A section
 
 $$
 x = 1

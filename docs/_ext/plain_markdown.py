@@ -89,8 +89,8 @@ class Writer:
                 for figure in child.findall(nodes.figure):
                     yield Text(self._caption(figure))
             elif isinstance(child, nodes.title):
-                heading = f"{'#' * (level - 1)} {self.inline(child)}"
-                yield Text(heading, child.line, heading=True)
+                title = re.sub(r"^(\d+)\\", r"\1", self.inline(child))  # "3. Keys"
+                yield Text(f"{'#' * (level - 1)} {title}", child.line, heading=True)
             elif isinstance(child, _TRANSPARENT) and not _is_listing(child):
                 yield from self.parts(child, level + isinstance(child, nodes.section))
             else:
