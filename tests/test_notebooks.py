@@ -85,7 +85,7 @@ def test_text_is_complete(path):
     source = (ROOT / f"docs/{path.stem}.md").read_text()
     outside = CELL.sub("", source)
     prose = re.sub(r"```.*?```", "", outside, flags=re.S)
-    for title in re.findall(r"^#+ ([^`'\"{}]*)$", prose, re.M):
+    for title in re.findall(r"^#+ ([^`'\"{}\n]*)$", prose, re.M):
         assert re.search(rf"^#+ {re.escape(title)}$", notebook, re.M), title
     for obj in re.findall(r":pyobject: (\w+)", outside):
         assert re.search(rf"^(def|class) {obj}\b", notebook, re.M), obj

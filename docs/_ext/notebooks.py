@@ -120,7 +120,7 @@ def _joined(parts: Iterator[Text | Cell]) -> Iterator[Text | Cell]:
 
 
 def _code_cell(cell: NotebookNode) -> NotebookNode:
-    outputs = [_output(output) for output in cell.get("outputs", [])]
+    outputs = [_output(o) for o in cell.get("outputs", []) if not _is_glue(o)]
     hidden = "hide-input" in cell.metadata.get("tags", [])
     return new_code_cell(
         cell.source,
@@ -128,6 +128,12 @@ def _code_cell(cell: NotebookNode) -> NotebookNode:
         execution_count=cell.get("execution_count"),
         metadata={"jupyter": {"source_hidden": True}} if hidden else {},
     )
+
+
+def _is_glue(output: NotebookNode) -> bool:
+    """Whether an output only hands a value to the text, and shows nothing."""
+    kinds = output.get("data", {})
+    return bool(kinds) and all(k.startswith("application/papermill") for k in kinds)
 
 
 def _output(output: NotebookNode) -> NotebookNode:
