@@ -11,12 +11,12 @@ from importlib import metadata
 from pathlib import Path
 
 _FILES = (
-    "src/**/*.py",
+    "src/**/*",
     "examples/**/*",
     "docs/_ext/kernel_environment.py",
     "uv.lock",
 )
-_PACKAGES = ("jax", "jaxlib", "numpy", "matplotlib", "ipykernel")
+_PACKAGES = ("jax", "jaxlib", "numpy", "optax", "matplotlib", "ipykernel")
 
 
 def input_digest(root: Path) -> str:

@@ -73,7 +73,7 @@ class Measurements:
 
     @property
     def latency(self) -> float:
-        """Seconds to start a message: alpha."""
+        """Time to start a message (alpha), in seconds."""
         free = next(link for link in self.found["links"] if link["megabits"] is None)
         smallest = min(free["all-reduce"]["flat"], key=lambda m: m["nbytes"])
         return smallest["seconds"] / traffic.ring_steps("all-reduce", 2)

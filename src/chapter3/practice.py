@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Float32
+from jaxtyping import Array, Float
 
 from chapter3.reference import f64
 
@@ -23,10 +23,10 @@ class Problem(NamedTuple):
         start: other random parameters.
     """
 
-    x: Float32[Array, "examples features"]
-    y: Float32[Array, " examples"]
-    true: dict[str, Array]
-    start: dict[str, Array]
+    x: jax.Array
+    y: jax.Array
+    true: dict[str, jax.Array]
+    start: dict[str, jax.Array]
 
 
 def problem(devices: int) -> Problem:
