@@ -22,7 +22,9 @@ import plain_markdown
 
 NOTEBOOKS = sorted(BUILT.glob("*/_sources/*.ipynb"))
 EXERCISES = sorted(BUILT.glob("*/exercises/*.ipynb"))
-CELL = re.compile(r"```\{code-cell\}[^\n]*\n((?::\w+:[^\n]*\n)*)(.*?)\n?```", re.S)
+CELL = re.compile(
+    r"```\{code-cell\}[^\n]*\n((?::\w+:[^\n]*\n)*)(.*?)\n?^```$", re.S | re.M
+)
 
 
 def read(path):
@@ -88,7 +90,7 @@ def test_text_is_complete(path):
     for title in re.findall(r"^#+ ([^`'\"{}\n]*)$", prose, re.M):
         assert re.search(rf"^#+ {re.escape(title)}$", notebook, re.M), title
     for obj in re.findall(r":pyobject: (\w+)", outside):
-        assert re.search(rf"^(def|class) {obj}\b", notebook, re.M), obj
+        assert re.search(rf"^(?:> )*(?:def|class) {obj}\b", notebook, re.M), obj
     cells = "\n".join(body for _, body in CELL.findall(source))
     shown = len(re.findall(r'name="fig-', cells))
     assert len(re.findall(r"^\*\*Fig\. \d+\.\*\* ", notebook, re.M)) == shown

@@ -63,9 +63,9 @@ class Measurements:
     found: dict
 
     @classmethod
-    def load(cls, file: Path = FILE) -> "Measurements":
+    def load(cls, file: Path | None = None) -> "Measurements":
         """Read measurements, by default those of the package."""
-        return cls(json.loads(file.read_text()))
+        return cls(json.loads((file or FILE).read_text()))
 
     def save(self, file: Path) -> None:
         """Write the measurements to a file."""

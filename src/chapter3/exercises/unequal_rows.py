@@ -127,7 +127,7 @@ def _explain(error: LaunchError, folder: Path, seconds: float) -> Wrong:
             f"It wrote:\n{words.strip()}"
         )
     if isinstance(error, TimeLimit) and len(_marks(folder, "entered")) == PROCESSES:
-        stood = re.search(r"answer\.py, line (\d+), in \S+: (.*)", str(error))
+        stood = re.search(r"answer\.py, line (\d+), in \S+\n\s*(.*)", str(error))
         where = f", in line {stood[1]}: `{stood[2]}`" if stood else ""
         if returned:
             return _left_alone(returned, where)
