@@ -49,6 +49,7 @@ def inputs(tmp_path):
         "src/chapter3/new.py",
         "examples/b.py",
         "examples/data.csv",
+        "src/chapter3/data.json",
         "uv.lock",
         "docs/_ext/kernel_environment.py",
     ],
@@ -75,11 +76,19 @@ def test_digest_changes_with_jax_and_python(inputs, monkeypatch):
     assert len(digests) == 3
 
 
-def test_digest_leaves_out_what_python_writes(inputs):
+@pytest.mark.parametrize("folder", ["src/chapter3/__pycache__", "examples/.ruff_cache"])
+def test_digest_leaves_out_what_tools_write(inputs, folder):
     before = input_digest(inputs)
-    (inputs / "src/chapter3/__pycache__").mkdir()
-    (inputs / "src/chapter3/__pycache__/a.py").write_text("compiled")
+    (inputs / folder).mkdir()
+    (inputs / folder / "a.py").write_text("compiled")
     assert input_digest(inputs) == before
+
+
+def test_digest_works_in_a_hidden_folder(inputs):
+    shutil.copytree(inputs, inputs / ".hidden/project")
+    before = input_digest(inputs / ".hidden/project")
+    (inputs / ".hidden/project/src/chapter3/a.py").write_text("2")
+    assert input_digest(inputs / ".hidden/project") != before
 
 
 def test_kernels_inherit_nothing_that_changes_outputs(tmp_path, monkeypatch):

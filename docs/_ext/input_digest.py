@@ -29,7 +29,11 @@ def input_digest(root: Path) -> str:
     for package in _PACKAGES:
         digest.update(f"{package}=={metadata.version(package)}\0".encode())
     for path in sorted(p for pattern in _FILES for p in root.glob(pattern)):
-        if path.is_file() and "__pycache__" not in path.parts:
-            digest.update(f"{path.relative_to(root)}\0".encode())
+        name = path.relative_to(root)
+        left_by_tools = any(
+            part.startswith((".", "__pycache__")) for part in name.parts
+        )
+        if path.is_file() and not by_tools:
+            digest.update(f"{name}\0".encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
