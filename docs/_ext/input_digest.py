@@ -30,10 +30,9 @@ def input_digest(root: Path) -> str:
         digest.update(f"{package}=={metadata.version(package)}\0".encode())
     for path in sorted(p for pattern in _FILES for p in root.glob(pattern)):
         name = path.relative_to(root)
-        left_by_tools = any(
-            part.startswith((".", "__pycache__")) for part in name.parts
-        )
-        if path.is_file() and not by_tools:
+        if any(part.startswith((".", "__pycache__")) for part in name.parts):
+            continue  # left by tools
+        if path.is_file():
             digest.update(f"{name}\0".encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
