@@ -57,6 +57,8 @@ clean: ## remove what was built (the environment in .venv stays)
 	rm -rf _build
 
 .venv/synced: pyproject.toml uv.lock .python-version | $(UV)
+	@test -n "$(UV_PYTHON)" || echo "No Python 3.12 to 3.14 on the PATH: uv downloads one from GitHub." \
+	  "Without access to it, install one, or name one: make html UV_PYTHON=/path/to/python3.13" >&2
 	$(UV) sync --locked --compile-bytecode --quiet
 	@touch $@
 

@@ -4,7 +4,8 @@ Runs on the accelerators of this machine if it has any, else on simulated CPU de
 with --distributed as one of several processes. Batches may be accumulated in pieces,
 the last one may be short. With --checkpoints the training is saved after each epoch,
 and goes on from the last saved one when the program is started again: the result is the
-same, bit for bit. Prints the mean losses of each epoch and a digest of the parameters.
+same, bit for bit, on as many devices and with the same --accumulate. Prints the mean
+losses of each epoch and a digest of the parameters.
 """
 
 import hashlib
@@ -176,7 +177,9 @@ def fit(options, mesh, manager, settings) -> int:
     state, done = make_state(optimizer, options.seed, whole), 0
     if manager:
         state, done = resume(manager, state)
-    if done:
+    if done >= options.epochs:
+        say(f"trained for {done} epochs already: nothing to do")
+    elif done:
         say(f"resumed after epoch {done}")
 
     for epoch in range(done + 1, options.epochs + 1):

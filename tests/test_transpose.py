@@ -162,6 +162,7 @@ def test_a_crash_shows_the_line_and_the_error():
     assert text.startswith("Exercise 1: failed") and "Traceback" not in text
     assert "mapped(lambda x: exchanged" in text or "lax.all_to_all" in text
     assert "ValueError: The size of all_to_all split_axis (2)" in verdict.text
+    assert "which of its dimensions" in verdict.look
 
 
 def test_unanswered():

@@ -97,7 +97,7 @@ WRONG = {
         lambda: jax.jit(step),
         "b1 went in as P() and comes out as P('model',)",
     ),
-    "no jit": (lambda: step, "b1 went in as P() and comes out as P('model',)"),
+    "no jit": (lambda: step, "the step is not what jax.jit returns"),
     "placed afterwards, no jit": (
         lambda: lambda p, x, y: jax.device_put(step(p, x, y), shardings()),
         "the step is not what jax.jit returns",
@@ -109,6 +109,10 @@ WRONG = {
     "only the bias fixed": (
         lambda: jax.jit(bias_only),
         "nothing in the step says how w1, w2 must be cut",
+    ),
+    "specs without a mesh": (
+        lambda: jax.jit(step, out_shardings=two_axes.SPECS),
+        "jit requires a non-empty mesh",
     ),
     "replicated": (
         lambda: jax.jit(step, out_shardings=NamedSharding(two_axes.mesh(), P())),
@@ -209,3 +213,8 @@ def test_collectives_of_the_solution_run_where_it_says():
         ("all-reduce", ("data",)),
         ("all-reduce", ("model",)),
     ]
+
+
+def test_specs_without_a_mesh_are_explained():
+    verdict = two_axes.check(jax.jit(step, out_shardings=two_axes.SPECS))
+    assert "NamedSharding(mesh, spec) of each" in verdict.look

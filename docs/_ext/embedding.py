@@ -174,8 +174,14 @@ _UNPACK = """\
 import os
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
+if not find_spec("jax"):
+    raise ModuleNotFoundError(
+        "The cell above has installed nothing. If this Python has no pip (as in what "
+        "`uv venv` makes without --seed), install what it names in another way."
+    )
 _files = {{}}
 {files}
 

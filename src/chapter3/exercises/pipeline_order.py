@@ -139,8 +139,8 @@ def _check_time(plan: Schedule, orders: list[list[Work]], where: str) -> None:
         if _ahead(order) < min(p - s, m):
             raise Wrong(
                 text,
-                f"the warm-up: stage {s} does {_ahead(order)} forwards before its "
-                "first backward, which is long in coming.",
+                f"the warm-up: forwards of stage {s} before its first backward, which "
+                f"is long in coming: {_ahead(order)}.",
             )
     raise Wrong(
         text,

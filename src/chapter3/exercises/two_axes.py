@@ -62,6 +62,13 @@ def _check(step: Any, seed: int) -> str:
     new = run(step, *arguments())
     expect_tree(new, params, "new")
     _check_values(new, params, x)
+    if not hasattr(step, "lower"):
+        raise Wrong(
+            "The values are right, but the step is not what jax.jit returns (it has no "
+            "`lower`): called so, its operations run one by one, and nothing says how "
+            "its results must be cut.",
+            "jax.jit around the whole step, outside of it.",
+        )
     for name, leaf in new.items():
         if not is_cut(leaf, shardings[name]):
             raise Wrong(
@@ -169,13 +176,6 @@ def _check_fixed(step: Any, arguments: Any) -> None:
 
     That they *are* cut rightly in one run is no proof: the compiler may have chosen so.
     """
-    if not hasattr(step, "lower"):
-        raise Wrong(
-            "The result is right, but the step is not what jax.jit returns (it has no "
-            "`lower`): called so, its operations run one by one, and nothing says how "
-            "its results must be cut.",
-            "jax.jit around the whole step, outside of it.",
-        )
     try:
         jaxpr = jax.make_jaxpr(step)(*arguments).jaxpr
     except NotAnswered:

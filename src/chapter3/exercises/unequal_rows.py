@@ -26,7 +26,7 @@ _WORKER = "chapter3.exercises._rows_worker"
 _ALL_CALL = (
     "what only one process does (jax.process_index() == 0): computations on global "
     "arrays, and the functions of multihost_utils, must be called by every process, in "
-    "the same order."
+    "the same order, and as often: also where one process has more files than another."
 )
 
 

@@ -145,7 +145,17 @@ def _last_lines(answer: Any, error: BaseException) -> tuple[str, str]:
 
 
 def _advice(message: str) -> str:
-    """Say what a frequent error of `shard_map` means for an answer."""
+    """Say what a frequent error of JAX means for an answer."""
+    if "requires a non-empty mesh" in message:
+        return (
+            "what you gave to jax.jit: a PartitionSpec says nothing of a mesh; make "
+            "NamedSharding(mesh, spec) of each."
+        )
+    if "all_to_all split_axis" in message:
+        return (
+            "the shape of a block, (rows/8, columns): which of its dimensions is to be "
+            "cut into eight pieces?"
+        )
     if "out_specs which require replication" in message:
         return (
             "the value that you return by P(): JAX cannot see that it is equal on all "
