@@ -16,8 +16,10 @@ from chapter3.commandline import parser, positive
 def arguments():
     """Read the command line."""
     options = parser(__doc__)
-    options.add_argument("--batch-per-device", type=positive, default=32)
-    options.add_argument("--steps", type=positive, default=20)
+    options.add_argument(
+        "--batch-per-device", type=positive, default=32, help="examples"
+    )
+    options.add_argument("--steps", type=positive, default=20, help="of training")
     options.add_argument("--rate", type=float, default=0.1, help="learning rate")
     return options.parse_args()
 

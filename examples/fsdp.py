@@ -14,9 +14,9 @@ from chapter3.commandline import parser, positive, refuse
 def arguments():
     """Read the command line."""
     options = parser(__doc__)
-    options.add_argument("--layers", type=positive, default=4)
+    options.add_argument("--layers", type=positive, default=4, help="how many")
     options.add_argument("--width", type=positive, default=32, help="a multiple of N")
-    options.add_argument("--steps", type=positive, default=5)
+    options.add_argument("--steps", type=positive, default=5, help="of training")
     return options.parse_args()
 
 

@@ -26,7 +26,7 @@ def arguments():
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    options.add_argument("--processes", type=positive, default=2)
+    options.add_argument("--processes", type=positive, default=2, help="how many")
     options.add_argument(
         "--devices",
         "--simulate",

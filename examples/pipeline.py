@@ -14,7 +14,7 @@ from chapter3.commandline import parser, positive, refuse
 def arguments():
     """Read the command line."""
     options = parser(__doc__)
-    options.add_argument("--microbatches", type=positive, default=8)
+    options.add_argument("--microbatches", type=positive, default=8, help="m")
     options.add_argument(
         "--batch", type=positive, default=64, help="a multiple of them"
     )

@@ -13,13 +13,13 @@ from chapter3.commandline import parser, positive, refuse
 def arguments():
     """Read the command line."""
     options = parser(__doc__)
-    options.add_argument("--parameters", type=float, default=7.5e9)
-    options.add_argument("--layers", type=positive, default=36)
-    options.add_argument("--width", type=positive, default=4096)
+    options.add_argument("--parameters", type=float, default=7.5e9, help="of the model")
+    options.add_argument("--layers", type=positive, default=36, help="of the model")
+    options.add_argument("--width", type=positive, default=4096, help="of a layer")
     options.add_argument(
         "--tokens", type=positive, default=2**20, help="of a global batch"
     )
-    options.add_argument("--devices", type=positive, default=64)
+    options.add_argument("--devices", type=positive, default=64, help="how many")
     options.add_argument(
         "--tensor", type=positive, default=8, help="size of a TP group"
     )

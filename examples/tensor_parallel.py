@@ -14,7 +14,7 @@ from chapter3.commandline import parser, positive, refuse
 def arguments():
     """Read the command line."""
     options = parser(__doc__)
-    options.add_argument("--layers", type=positive, default=4)
+    options.add_argument("--layers", type=positive, default=4, help="how many")
     options.add_argument("--batch", type=positive, default=64, help="a multiple of N")
     return options.parse_args()
 
@@ -43,7 +43,9 @@ def main() -> int:
     expected = jax.grad(model.blocks_loss)(layers, x, y)
     s = sum(leaf.nbytes for leaf in jax.tree.leaves(layers))
 
-    columns = f"{'over model':>11} {'formula':>9} {'over data':>10} {'formula':>9}"
+    columns = (
+        f"{'over model':>11} {'formula':>9} {'over data':>10} {'formula':>9}  error"
+    )
     print(f"{'mesh':>18} {columns}")
     wrong = False
     for data in (d for d in range(1, n + 1) if n % d == 0):

@@ -35,13 +35,17 @@ SIZES = [16, 64, 64, 8]
 def arguments():
     """Read the command line."""
     options = parser(__doc__)
-    options.add_argument("--epochs", type=positive, default=10)
-    options.add_argument("--examples", type=positive, default=1000)
+    options.add_argument("--epochs", type=positive, default=10, help="in all")
+    options.add_argument(
+        "--examples", type=positive, default=1000, help="to learn from"
+    )
     options.add_argument("--batch-size", type=positive, default=128, help="global")
     options.add_argument(
         "--accumulate", type=positive, default=1, help="pieces of a batch"
     )
-    options.add_argument("--rate", type=positive_number, default=0.01)
+    options.add_argument(
+        "--rate", type=positive_number, default=0.01, help="learning rate"
+    )
     options.add_argument("--seed", type=natural, default=0, help="of data and order")
     options.add_argument(
         "--checkpoints", type=Path, metavar="FOLDER", help="save here, and resume"
@@ -61,7 +65,11 @@ def devices_of(options) -> list[jax.Device]:
     if options.simulate is not None:  # devices of each process
         jax.config.update("jax_num_cpu_devices", options.simulate)
         jax.config.update("jax_platforms", "cpu")
-    join()
+    try:
+        join()
+    except ValueError as error:
+        start = "Start it with srun, mpirun, or chapter3.launcher.launch."
+        sys.exit(refuse(f"{error} {start}"))
     return jax.devices()
 
 

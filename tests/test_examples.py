@@ -35,6 +35,7 @@ REFUSED = [
     ("strategy_ledger.py", ["--tensor", "7"], "must divide"),
     ("multihost.py", ["--rows", "9"], "rows=9 must be a multiple of 8 devices"),
     ("train.py", ["--rate", "0"], "is not a number above 0"),
+    ("train.py", ["--distributed"], "Start it with srun, mpirun"),
 ]
 
 

@@ -5,17 +5,26 @@ import math
 import sys
 
 
+class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows the default of an option, if it has one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        none = action.default is None
+        return action.help if none else super()._get_help_string(action)
+
+
 def parser(description: str | None) -> argparse.ArgumentParser:
     """Make a parser with the option `--simulate`.
 
     Args:
         description: what the program does; its docstring.
     """
-    made = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
+    made = argparse.ArgumentParser(description=description, formatter_class=_Formatter)
     made.add_argument(
-        "--simulate", type=positive, metavar="N", help="use N simulated CPU devices"
+        "--simulate",
+        type=positive,
+        metavar="N",
+        help="use N simulated CPU devices; without it, accelerators if there are any",
     )
     return made
 
