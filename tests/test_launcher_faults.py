@@ -218,6 +218,37 @@ def test_an_exit_status(tmp_path):
     assert "exit status 3" in str(error) and "no disk" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("way", "status"),
+    [("sys.exit(3)", 3), ("sys.exit('no disk')", 1), ("raise SystemExit(True)", 1)],
+)
+def test_an_exit_status_after_joining(tmp_path, way, status):
+    """The other process waits; JAX would let this one wait for it at its end."""
+    source = f"""
+import sys
+from jax.experimental import multihost_utils
+def main():
+    try:
+        sys.exit(5)
+    except SystemExit:
+        print("went on")
+    multihost_utils.sync_global_devices("both are here")
+    if jax.process_index() == 1:
+        {way}
+    multihost_utils.sync_global_devices("one is missing")
+main()
+"""
+    error = failed(written(tmp_path, JOIN + source))
+    assert (error.process, error.returncode) == (1, status)
+    assert ("no disk" in str(error)) == ("no disk" in way)
+
+
+def test_an_exit_status_of_0_is_a_normal_end(tmp_path):
+    source = "import sys; print('done'); sys.exit()"
+    reports = launch(written(tmp_path, JOIN + source), seconds=LIMIT)
+    assert [report.output for report in reports] == ["done", "done"]
+
+
 def test_who_dies_first_is_named(tmp_path):
     """The others then die of it at the same moment, by SIGABRT, as JAX has it."""
     source = """
@@ -286,8 +317,9 @@ def test_a_killed_guard_is_no_hang(tmp_path, monkeypatch):
     source = f"""
 import os, signal, time
 if {str(tmp_path)!r} == os.environ["THIS_TEST"]:
+    guard = os.getppid()  # not later: when it is gone, that is another process
     time.sleep(0.2)
-    os.kill(os.getppid(), signal.SIGKILL)
+    os.kill(guard, signal.SIGKILL)
 time.sleep(1000)
 """
     with pytest.raises(

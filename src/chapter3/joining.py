@@ -13,7 +13,7 @@ import socket
 import sys
 import traceback
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 import jax
@@ -21,6 +21,8 @@ from jaxlib import _jax
 
 LAUNCH = "CHAPTER3_LAUNCH"
 """The variable in which `launch` tells a process who it is; its children inherit it."""
+_TOOL = 4  # a number for tools of `sys.monitoring` that is nobody's
+_UNWIND = sys.monitoring.events.PY_UNWIND
 
 
 def join(**options: Any) -> None:
@@ -31,13 +33,15 @@ def join(**options: Any) -> None:
     this process is under Open MPI, Slurm, on Cloud TPU and Kubernetes.
 
     From then on an uncaught exception prints its traceback and ends the process at
-    once. Without that, JAX would first wait for the other processes to end as well,
-    which they cannot: they wait for this one.
+    once, and so does an exit with another status than 0. Without that, JAX would first
+    wait for the other processes to end as well, which they cannot: they wait for this
+    one.
 
     Args:
         **options: further arguments of `jax.distributed.initialize`.
     """
     sys.excepthook = _print_and_leave
+    _leave_at_exits()
     told = os.environ.get(LAUNCH)
     if told is None:
         jax.distributed.initialize(**options)
@@ -125,6 +129,37 @@ def _make_sure_that_nobody_answers(address: str) -> None:
     with contextlib.suppress(ConnectionRefusedError):
         socket.create_connection((host, int(port)), timeout=5).close()
         raise OSError(errno.EADDRINUSE, f"{os.strerror(errno.EADDRINUSE)}: {address}")
+
+
+def _leave_at_exits() -> None:
+    """End the process at once when its script exits with another status than 0.
+
+    Python has no hook for it, as `sys.excepthook` is for all other exceptions. But it
+    tells a tool that monitors the program when an exception leaves a function, and the
+    script is the outermost of them. A SystemExit that the script catches is none of it.
+    """
+
+    def left(code: CodeType, _: int, error: BaseException) -> None:
+        if code is not script or not isinstance(error, SystemExit):
+            return
+        status = error.code or 0
+        if not isinstance(status, int):  # what Python prints, with status 1
+            print(status, file=sys.stderr)
+            status = 1
+        if status:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status & 0xFF)
+
+    frame, script = sys._getframe(), None
+    while frame is not None:
+        if frame.f_globals["__name__"] == "__main__":
+            script = frame.f_code
+        frame = frame.f_back
+    if sys.monitoring.get_tool(_TOOL) is None:
+        sys.monitoring.use_tool_id(_TOOL, __name__)
+        sys.monitoring.register_callback(_TOOL, _UNWIND, left)
+        sys.monitoring.set_events(_TOOL, _UNWIND)
 
 
 def _print_and_leave(

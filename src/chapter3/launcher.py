@@ -109,6 +109,9 @@ def launch(
         FileNotFoundError: there is no such script.
         ValueError: another number of hosts than processes.
         TimeLimit: the time is up. The message says where each process stood.
+
+    `os._exit(0)` passes for a normal end, whenever a process calls it. If the others
+    still need that process, they fail of it, or wait for it until the time is up.
     """
     script = Path(script).absolute()
     if not script.is_file():
