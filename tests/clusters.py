@@ -114,6 +114,8 @@ def slurm(monkeypatch, hosts=()):
                 controller=f"{name}({address})",
                 user=getpass.getuser(),
                 ports=[free_port(), free_port()],
+                # JAX's port follows from it; several of these may run at a time.
+                first_job=os.getpid() % 4000 + 1,
                 nodes="\n".join(
                     f"NodeName={n} {addresses[n]} CPUs=2" for n in commands
                 ),
@@ -184,6 +186,7 @@ TaskPlugin=task/none
 MpiDefault=none
 SchedulerType=sched/builtin
 ReturnToService=2
+FirstJobId={first_job}
 {nodes}
 PartitionName=all Nodes={names} Default=YES State=UP
 """

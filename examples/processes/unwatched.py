@@ -1,6 +1,6 @@
 """Two processes that nobody watches, one of which has a fault: what becomes of them?
 
-    unwatched.py FAULT
+    JAX_NUM_CPU_DEVICES=4 unwatched.py FAULT
 
 starts itself twice, waits for both, and reports how and when they ended.
 """
@@ -17,14 +17,16 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from chapter3.launcher import report
+from chapter3.joining import let_gloo_use, report
 
 
 def work(fault: str, port: str, number: int) -> None:
     """Be process `number` of two, and fail as told."""
+    let_gloo_use("127.0.0.1")
     try:
         jax.distributed.initialize(
             f"127.0.0.1:{port}",
+            coordinator_bind_address=f"127.0.0.1:{port}",
             num_processes=2,
             process_id=number,
             initialization_timeout=60 if fault.startswith(("kill", "raise")) else 1,

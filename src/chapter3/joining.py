@@ -57,7 +57,7 @@ def _join_launch(place: dict[str, Any], options: dict[str, Any]) -> None:
     if number == 0:
         _make_sure_that_nobody_answers(place["coordinator"])
     if place["alone"]:
-        _let_gloo_use("127.0.0.1")
+        let_gloo_use("127.0.0.1")
     # The launcher watches all processes and has one time limit, so JAX's own may be
     # longer. Only this machine's processes can connect to a loopback address.
     given = {
@@ -105,7 +105,7 @@ def _keep_output_to_python() -> None:
     sys.stdout = os.fdopen(output, "w", encoding="utf-8", buffering=1)
 
 
-def _let_gloo_use(address: str) -> None:
+def let_gloo_use(address: str) -> None:
     """Make Gloo listen at `address` alone.
 
     It takes the address of the machine's host name: often one of the network, and on
