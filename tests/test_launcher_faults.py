@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from leftovers import launched
+from leftovers import living
 from small_site import ROOT
 
 from chapter3 import launcher
@@ -206,6 +206,20 @@ if not mark.exists() and place["process"] == 0:
     assert (tmp_path / "tried").exists()
 
 
+def test_a_workers_own_taken_port_is_its_failure(tmp_path):
+    source = f"""
+import socket
+if jax.process_index() == 0:
+    with open({str(tmp_path / "runs")!r}, "a") as runs:
+        runs.write("run ")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        socket.create_server(taken.getsockname())
+"""
+    error = failed(written(tmp_path, JOIN + source))
+    assert error.process == 0 and "Address already in use" in str(error)
+    assert (tmp_path / "runs").read_text() == "run "
+
+
 def test_a_syntax_error(tmp_path):
     error = failed(written(tmp_path, "print('a'\n"))
     assert error.returncode == 1 and "SyntaxError: '(' was never closed" in str(error)
@@ -277,7 +291,7 @@ while "stay" in sys.argv:
 def test_a_grandchild_does_not_stay(tmp_path, monkeypatch, apart):
     monkeypatch.setenv("THIS_TEST", str(tmp_path))
     launch(written(tmp_path, SLEEPS), str(tmp_path), apart, seconds=LIMIT)
-    assert launched(f"THIS_TEST={tmp_path}\0") == []
+    assert living(f"THIS_TEST={tmp_path}\0") == []
 
 
 @ON_LINUX
@@ -299,7 +313,8 @@ launch({str(script)!r}, {str(started)!r}, "apart", "stay")
         stderr=subprocess.DEVNULL,
     )
     until(lambda: caller.poll() or len(list(started.iterdir())) == 2)
-    assert len(launched(f"THIS_TEST={tmp_path}\0")) == 5  # guard, workers, children
+    caller_guard_workers_children = living(f"THIS_TEST={tmp_path}\0")
+    assert len(caller_guard_workers_children) == 1 + 1 + 2 + 2
     if how == "kill -9":
         caller.kill()
     elif how == "interrupt":
@@ -307,7 +322,7 @@ launch({str(script)!r}, {str(started)!r}, "apart", "stay")
     else:
         os.killpg(caller.pid, signal.SIGKILL)
     caller.wait(LIMIT)
-    until(lambda: not launched(f"THIS_TEST={tmp_path}\0"))
+    until(lambda: not living(f"THIS_TEST={tmp_path}\0"))
     until(lambda: not list(temporary.iterdir()))
 
 
@@ -326,7 +341,7 @@ time.sleep(1000)
         LaunchError, match=r"guards those of script\.py: killed by SIGK"
     ):
         launch(written(tmp_path, source), seconds=LIMIT)
-    until(lambda: not launched(f"THIS_TEST={tmp_path}\0"))
+    until(lambda: not living(f"THIS_TEST={tmp_path}\0"))
 
 
 def test_the_stacks_of_plain_python_too(tmp_path):
