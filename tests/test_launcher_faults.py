@@ -6,13 +6,14 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from leftovers import living
 from small_site import ROOT
 
 from chapter3 import launcher
+from chapter3.fresh import run_python
 from chapter3.launcher import LaunchError, ProcessFailed, TimeLimit, launch
 
 PROCESSES = ROOT / "examples/processes"
@@ -132,6 +133,23 @@ def taken_by_a_silent_listener(_=None):
 
 
 @contextmanager
+def taken_by_a_listener_without_time(_=None):
+    """Its queue is full, so that a connection is neither accepted nor refused."""
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as listener,
+        ExitStack() as s,
+    ):
+        address = listener.getsockname()
+        try:
+            for _ in range(9):
+                s.enter_context(socket.create_connection(address, timeout=0.2))
+        except TimeoutError:
+            yield address[1]
+        else:
+            pytest.skip("this system accepts connections beyond the queue")
+
+
+@contextmanager
 def taken_by_another_coordinator(free_port):
     with free_port() as port:
         program = f"""
@@ -154,7 +172,12 @@ time.sleep(1000)
 
 
 @pytest.mark.parametrize(
-    "taken", [taken_by_a_silent_listener, taken_by_another_coordinator]
+    "taken",
+    [
+        taken_by_a_silent_listener,
+        taken_by_a_listener_without_time,
+        taken_by_another_coordinator,
+    ],
 )
 def test_a_taken_port_is_not_the_end(tmp_path, monkeypatch, taken):
     tried, free_port = [], launcher.free_port
@@ -342,6 +365,33 @@ time.sleep(1000)
     ):
         launch(written(tmp_path, source), seconds=LIMIT)
     until(lambda: not living(f"THIS_TEST={tmp_path}\0"))
+
+
+GUARD = "import os, subprocess, sys; from chapter3 import _guard\n"
+
+
+@ON_LINUX
+def test_a_worker_whose_guard_is_already_gone_does_not_start():
+    source = GUARD + "_guard._die_with(os.getpid()); print('started')"
+    done = run_python(source)  # no process is its own parent
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+@ON_LINUX
+def test_a_child_that_may_not_be_killed_does_not_hold_up_the_guard():
+    source = """
+mine, others = (subprocess.Popen(["sleep", "1000"]) for _ in range(2))
+kill = os.kill
+def refuse(pid, number):
+    if pid == others.pid:
+        raise PermissionError
+    kill(pid, number)
+os.kill = refuse
+_guard._kill_all({})
+print(os.path.exists(f"/proc/{mine.pid}"), others.poll())
+kill(others.pid, 9)
+"""
+    assert run_python(GUARD + source, seconds=LIMIT).stdout == "False None"
 
 
 def test_the_stacks_of_plain_python_too(tmp_path):

@@ -38,13 +38,15 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _die_with_the_guard() -> None:
+def _die_with(guard: int) -> None:
     _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != guard:  # it was killed just before: no signal comes any more
+        os._exit(1)
 
 
 def _start(order: dict, numbers: dict[int, int]) -> None:
     """Start the workers, each writing to files; note their numbers by their ids."""
-    files = Path(order["folder"])
+    files, guard = Path(order["folder"]), os.getpid()
     each = zip(order["commands"], order["environments"], strict=True)
     for number, (command, environment) in enumerate(each):
         with (
@@ -58,7 +60,7 @@ def _start(order: dict, numbers: dict[int, int]) -> None:
                 stdout=out,
                 stderr=err,
                 process_group=0,
-                preexec_fn=_die_with_the_guard,  # safe: there is one thread
+                preexec_fn=lambda: _die_with(guard),  # safe: there is one thread
             )
         child.returncode = 0  # this program waits for it itself
         numbers[child.pid] = number
@@ -89,6 +91,14 @@ def _children() -> list[int]:
     return found
 
 
+def _kill(pid: int) -> bool:
+    """Kill a child; say whether that was allowed (a setuid program is another's)."""
+    with contextlib.suppress(PermissionError):
+        os.kill(pid, signal.SIGKILL)
+        return True
+    return False
+
+
 def _kill_all(numbers: dict[int, int]) -> None:
     """Kill the workers and their descendants, and wait until they are gone."""
     for pid in numbers:
@@ -96,8 +106,8 @@ def _kill_all(numbers: dict[int, int]) -> None:
             os.killpg(pid, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):
         while True:
-            for pid in _children() if _LINUX else ():
-                os.kill(pid, signal.SIGKILL)
+            if _LINUX and not any([_kill(pid) for pid in _children()]):
+                return
             os.waitpid(-1, 0)  # its own children come to this process now
 
 

@@ -158,6 +158,10 @@ class Watched:
         return min(failed, key=looks_like_a_consequence)  # of equals, the earliest
 
     def port_was_taken(self) -> bool:
-        """Say whether the coordinator, process 0, could not have its port."""
-        error = self.written(0, "err")
-        return self.returncodes.get(0, 0) != 0 and "Address already in use" in error
+        """Say whether the coordinator, process 0, could not have its port.
+
+        Once it has joined it had it, and the port that is taken is the script's own.
+        """
+        if (self.folder / "0.joined").exists() or not self.returncodes.get(0):
+            return False
+        return "Address already in use" in self.written(0, "err")

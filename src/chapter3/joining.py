@@ -126,9 +126,12 @@ def _make_sure_that_nobody_answers(address: str) -> None:
         OSError: somebody answers; `launch` then tries another port.
     """
     host, port = address.rsplit(":", 1)
-    with contextlib.suppress(ConnectionRefusedError):
-        socket.create_connection((host, int(port)), timeout=5).close()
-        raise OSError(errno.EADDRINUSE, f"{os.strerror(errno.EADDRINUSE)}: {address}")
+    try:
+        with contextlib.suppress(TimeoutError):  # it listens, and has no time for us
+            socket.create_connection((host, int(port)), timeout=5).close()
+    except ConnectionRefusedError:
+        return
+    raise OSError(errno.EADDRINUSE, f"{os.strerror(errno.EADDRINUSE)}: {address}")
 
 
 def _leave_at_exits() -> None:
