@@ -76,23 +76,36 @@ def test_a_prediction_is_alpha_twice_and_the_bytes_through_the_link():
 
 
 def test_every_measurement_is_drawn():
-    timings = links.Measurements.load().all_reduces()
-    (panel,) = figures.draw_link_times(timings).axes
+    measured = links.Measurements.load()
+    timings = measured.all_reduces()
+    (panel,) = figures.draw_link_times(timings, measured.predict).axes
     marks = [line for line in panel.lines if line.get_linestyle() == "None"]
     drawn = sorted(float(y) for line in marks for y in line.get_ydata())
     assert drawn == sorted(1e3 * t.measured for t in timings)
     predicted = [line for line in panel.lines if line.get_linestyle() != "None"]
     assert len(predicted) == len(marks) - 1  # none without a limit
+    ends = {(x, y) for line in predicted for x, y in line.get_xydata()[[0, -1]]}
+    for t in timings:
+        if t.predicted and t.nbytes in (4, 2**22):
+            assert any(np.allclose(e, (t.nbytes, 1e3 * t.predicted)) for e in ends)
     assert next(text.get_text() for text in panel.texts) == "no limit"
 
 
 def test_steps_are_drawn_from_slow_to_fast():
     measured = links.Measurements.load()
-    (panel,) = figures.draw_link_steps(measured.steps(), measured.compute).axes
+    (panel,) = figures.draw_link_steps(
+        measured.steps(), measured.compute, measured.predict_step
+    ).axes
     _, predicted, marks = panel.lines
     speeds = [t.megabits for t in measured.steps() if t.megabits]
     assert list(marks.get_xdata()) == sorted(speeds)
-    assert len(predicted.get_ydata()) == len(speeds)
+    line = dict(zip(*predicted.get_data(), strict=True))
+    slow, fast = (
+        next(t for t in measured.steps() if t.megabits == m) for m in (10, 1000)
+    )
+    assert min(line) == pytest.approx(10) and max(line) == pytest.approx(1000)
+    assert max(line.values()) == pytest.approx(1e3 * slow.predicted)
+    assert min(line.values()) == pytest.approx(1e3 * fast.predicted)
 
 
 def test_what_crosses_is_hatched():

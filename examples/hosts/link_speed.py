@@ -50,7 +50,7 @@ def about_this_machine() -> str:
     cpu = Path("/proc/cpuinfo").read_text()
     kind = "virtual machine" if " hypervisor " in cpu else "machine"
     name = cpu.partition("model name\t: ")[2].partition("\n")[0]
-    return f"{os.cpu_count()} cores ({name}) of a {platform.machine()} {kind}"
+    return f"{os.cpu_count()} cores ({name}) of an {platform.machine()} {kind}"
 
 
 def measure(megabits: int | None, devices: int, *options: str) -> dict:

@@ -85,7 +85,7 @@ class Measurements:
                 link["megabits"],
                 one["nbytes"],
                 one["seconds"],
-                self._wire(link["megabits"], one["nbytes"]),
+                link["megabits"] and self.predict(link["megabits"], one["nbytes"]),
                 one["crossed"],
             )
             for link in self.found["links"]
@@ -97,11 +97,26 @@ class Measurements:
         result = []
         for link in self.found["links"]:
             step = link["training"]
-            wire = self._wire(link["megabits"], step["nbytes"], step["collectives"])
-            predicted = None if wire is None else self.compute + wire
+            predicted = link["megabits"] and self.predict_step(link["megabits"])
             timing = step["nbytes"], step["seconds"], predicted, step["crossed"]
             result.append(Timing(link["megabits"], *timing))
         return result
+
+    def predict(self, megabits: float, nbytes: float) -> float:
+        """Predict an all-reduce of `nbytes` over the two hosts, in seconds."""
+        return traffic.seconds(
+            "all-reduce",
+            nbytes,
+            2,
+            latency=self.latency,
+            bandwidth=megabits * 1e6 / 8,
+        )
+
+    def predict_step(self, megabits: float) -> float:
+        """Predict a training step: computing, then its all-reduces; in seconds."""
+        step = self.found["links"][0]["training"]  # the same over all links
+        times = step["collectives"]
+        return self.compute + times * self.predict(megabits, step["nbytes"] / times)
 
     @property
     def compute(self) -> float:
@@ -138,17 +153,3 @@ class Measurements:
                 f"{way.name:12} {way.nbytes:8} B {1e3 * way.measured:9.3f} ms, "
                 f"crossed {way.crossed} = {way.crossed / way.nbytes:.2f} S"
             )
-
-    def _wire(
-        self, megabits: float | None, nbytes: int, times: int = 1
-    ) -> float | None:
-        if megabits is None:
-            return None
-        one = traffic.seconds(
-            "all-reduce",
-            nbytes / times,
-            2,
-            latency=self.latency,
-            bandwidth=megabits * 1e6 / 8,
-        )
-        return times * one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,10 +33,14 @@ def _label(megabits: float | None) -> str:
 
 
 @styled
-def draw_link_times(timings: Sequence[Timing]) -> Figure:
+def draw_link_times(
+    timings: Sequence[Timing], predict: Callable[[float, float], float]
+) -> Figure:
     """Draw the times of all-reduces by size, a line for each speed of the link.
 
-    Marks are measured; lines are predicted.
+    Args:
+        timings: measured, drawn as marks.
+        predict: gives the line: from Mbit/s and bytes, the seconds.
     """
     figure = Figure(figsize=(WIDTH, 3.6))
     panel = figure.subplots()
@@ -52,9 +56,10 @@ def draw_link_times(timings: Sequence[Timing]) -> Figure:
             color=colour,
             markersize=6,
         )
-        predicted = [t.predicted for t in some if t.predicted is not None]
-        if predicted:
-            panel.plot(sizes, [1e3 * p for p in predicted], color=colour, linewidth=1.2)
+        if speed is not None:
+            between = np.geomspace(min(sizes), max(sizes), 100)
+            times = [1e3 * predict(speed, nbytes) for nbytes in between]
+            panel.plot(between, times, color=colour, linewidth=1.2)
         panel.annotate(
             _label(speed),
             (sizes[-1], 1e3 * some[-1].measured),
@@ -79,12 +84,15 @@ def _sizes(exponents: Sequence[int]) -> list[str]:
 
 
 @styled
-def draw_link_steps(timings: Sequence[Timing], compute: float) -> Figure:
+def draw_link_steps(
+    timings: Sequence[Timing], compute: float, predict: Callable[[float], float]
+) -> Figure:
     """Draw the times of training steps by the speed of the link.
 
     Args:
-        timings: measured and predicted steps; those without a limit are left out.
+        timings: measured steps; those without a limit are left out.
         compute: seconds of a step without communication.
+        predict: gives the line: from Mbit/s, the seconds.
     """
     figure = Figure(figsize=(WIDTH, 2.9))
     panel = figure.subplots()
@@ -100,9 +108,10 @@ def draw_link_steps(timings: Sequence[Timing], compute: float) -> Figure:
         fontsize=9.5,
         va="bottom",
     )
+    between = np.geomspace(min(speeds), max(speeds), 100)
     panel.plot(
-        speeds,
-        [1e3 * t.predicted for _, t in some if t.predicted is not None],
+        between,
+        [1e3 * predict(speed) for speed in between],
         color=BLUE,
         linewidth=1.2,
         label="predicted",
