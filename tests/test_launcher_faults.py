@@ -115,6 +115,19 @@ jax.distributed.initialize(address, 2, 0, initialization_timeout=1)
     assert "jax.distributed.initialize(address, 2, 0" in str(error)
 
 
+def test_another_number_of_processes_counts_in_process_0_alone(tmp_path):
+    source = """
+import json, os
+from chapter3.launcher import join, report
+number = json.loads(os.environ["CHAPTER3_LAUNCH"])["process"]
+join(num_processes=2 + number)
+import jax
+report([jax.process_count(), jax.device_count()])
+"""
+    reports = launch(written(tmp_path, source), seconds=LIMIT)
+    assert [r.value for r in reports] == [[2, 8], [2, 8]]
+
+
 @pytest.mark.parametrize("size", ["equal", "sizes"])
 def test_collectives_in_another_order(size):
     script = PROCESSES / "other_order.py"

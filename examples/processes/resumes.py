@@ -66,9 +66,12 @@ def note(did: str, step: int) -> None:
 
 
 def die_if(at: str, step: int) -> None:
-    """Do what `kill -9` does, if it is this process's fate here."""
-    if [fate, victim, fatal] == [at, str(jax.process_index()), str(step)]:
-        os.kill(os.getpid(), signal.SIGKILL)
+    """Do what `kill -9` does, if it is this process's fate here; first all get here."""
+    if [fate, fatal] == [at, str(step)]:
+        wait_for_all = ocp.multihost.get_barrier_sync_fn()
+        wait_for_all(key=f"{at} {step}", timeout_ms=60_000)
+        if victim == str(jax.process_index()):
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def barrier(*, key: str, timeout_ms: int) -> None:
