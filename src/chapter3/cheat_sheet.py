@@ -21,7 +21,7 @@ SETUP = (
     "rows = NamedSharding(mesh, P('data'))",
     "columns = NamedSharding(mesh, P(None, 'model'))",
     "auto = device_mesh({'data': 4, 'model': 2}, AxisType.Auto)",
-    "by_hint = NamedSharding(auto, P(None, 'model'))",
+    "by_columns = NamedSharding(auto, P(None, 'model'))",
     "ring = device_mesh({'i': 4})",
     "four = put(jnp.arange(4.0), 'i', on=ring)",
     "square = put(jnp.arange(16.0).reshape(4, 4), 'i', on=ring)",
@@ -55,7 +55,7 @@ EXAMPLES = {
         "with jax.set_mesh(mesh): y = jax.device_put(x, P('data'))\nstr(jax.typeof(y))"
     ),
     "lax.with_sharding_constraint(x, s)": (
-        "f = jax.jit(lambda v: lax.with_sharding_constraint(v, by_hint))\n"
+        "f = jax.jit(lambda v: lax.with_sharding_constraint(v, by_columns))\n"
         "f(put(jnp.ones((8, 4)), on=auto)).sharding.spec"
     ),
     "jax.reshard(x, s)": "str(jax.typeof(jax.reshard(x, columns)))",
