@@ -129,10 +129,16 @@ def test_rules_for_unused_classes_are_dropped():
 
 def test_boxes_of_exercises_hold_no_sections():
     document = new_document("a page")
-    box = nodes.admonition("", nodes.title("", "Exercise"))
-    box += nodes.section("", nodes.paragraph("", "Do it."), ids=["exercise-content"])
-    real = nodes.section("", nodes.title("", "A section"), box, ids=["a-section"])
+    boxes = []
+    for _ in range(2):
+        box = nodes.admonition("", nodes.title("", "Exercise"))
+        text = nodes.paragraph("", "Do it.")
+        box += nodes.section("", text, ids=["exercise-content"], names=["content"])
+        boxes.append(box)
+    real = nodes.section("", nodes.title("", "A section"), *boxes, ids=["a-section"])
     document += real
     exercise_boxes.NoSectionsInBoxes(document).apply()
     assert list(document.findall(nodes.section)) == [real]
-    assert [child.astext() for child in box] == ["Exercise", "Do it."]
+    for box in boxes:
+        assert [child.astext() for child in box] == ["Exercise", "Do it."]
+        assert [(child["ids"], child["names"]) for child in box] == [([], [])] * 2

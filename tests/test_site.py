@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections import Counter
 
 import pytest
 from bs4 import BeautifulSoup
@@ -48,6 +49,12 @@ def test_nothing_is_loaded_from_elsewhere(page):
         url = tag.get("src") or tag.get("href") or ""
         assert not re.match(r"(https?:)?//", url), url
         assert not url.startswith("/"), f"does not work from a folder: {url}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_two_places_of_a_page_have_the_same_id(page):
+    ids = Counter(tag["id"] for tag in soup(page).find_all(id=True))
+    assert not {name: n for name, n in ids.items() if n > 1}
 
 
 @pytest.mark.parametrize("path", sorted(BUILT.glob("*/_static/page.css")), ids=name)

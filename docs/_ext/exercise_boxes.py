@@ -19,6 +19,7 @@ class NoSectionsInBoxes(SphinxTransform):
         """Change the document."""
         for section in list(self.document.findall(nodes.section)):
             if isinstance(section.parent, nodes.Admonition):
+                section["ids"], section["names"] = [], []  # else its first child's
                 section.replace_self(section.children)
 
 
