@@ -25,7 +25,7 @@ NOTES = (
     Note(
         21,
         "3.9",
-        "3-9-practice",
+        "3-9-practice#the-older-form-pmap",
         "passes `jit=True` to `pmap`",
         here="""
             >>> def f(x): return 2 * x
@@ -38,7 +38,7 @@ NOTES = (
     Note(
         22,
         "3.9",
-        "3-9-practice",
+        "3-9-practice#the-older-form-pmap",
         "calls `in_axes=(0, 0, 0, None)` replicated parameters",
         here="""
             >>> def step(w, b, x, rate): return w - rate * x.mean(0), b
@@ -57,7 +57,7 @@ NOTES = (
     Note(
         23,
         "3.9",
-        "3-9-practice",
+        "3-9-practice#the-older-form-pmap",
         "replicates with `pmap(lambda x: x, in_axes=None)`",
         here="""
             >>> def same(x): return x
@@ -78,7 +78,7 @@ NOTES = (
     Note(
         24,
         "3.9",
-        "3-9-practice",
+        "3-9-practice#proof",
         "trains, and compares the result with nothing",
         here="""
             >>> from chapter3 import hlo, model, data_parallel as dp
