@@ -2,10 +2,11 @@
 
 import re
 import subprocess
+from collections import Counter
 
 import pytest
 from bs4 import BeautifulSoup
-from small_site import SmallSite, cell
+from small_site import ROOT, SmallSite, cell
 from test_browser import POOR_CONTRAST, browser, visit  # noqa: F401
 from test_browser import pytestmark as needs_chromium
 
@@ -86,7 +87,7 @@ def small(tmp_path_factory):
     site.write(
         "page",
         *(question(), PROOF, question(last, name="Another `one`"), PROOF),
-        *(question(name="The last"), PROOF, SCORE),
+        *(question(name="The last"), cell("print('prepared')"), PROOF, SCORE),
     )
     site.write("other", "No questions.", text=True)
     site.build().assert_succeeded()
@@ -114,7 +115,8 @@ def test_the_page_has_named_groups_of_options(small):
             assert len(option.details.get_text(" ", strip=True).split()) > 4
         fold = group.find_parent("form").find_next_sibling("details")
         assert fold.summary.get_text() == "The proof"
-        assert "proving" in fold.select_one(".cell_output").get_text()
+        assert "proving" in fold.select(".cell_output")[-1].get_text()
+    assert "prepared" in fold.select_one(".cell_output").get_text()  # two cells
 
 
 def test_only_a_page_with_questions_loads_the_script(small):
@@ -167,6 +169,16 @@ def test_a_translation_is_shown(small, tmp_path):
     assert "Es ist <strong>diese</strong>" in str(option.label)
     assert "Richtig." in option.details.get_text()
     assert "Weil es so ist." in option.details.get_text()
+
+
+def test_the_right_options_of_the_chapter_are_no_pattern():
+    page = (ROOT / "docs/quiz.md").read_text()
+    questions = re.split(r"^::::\{question\}", page, flags=re.M)[1:]
+    options = [re.findall(r"^:::\{(right|wrong)\}", q, re.M) for q in questions]
+    places = Counter("ABCD"[kinds.index("right")] for kinds in options)
+    assert sorted(places) == list("ABCD") and min(places.values()) >= 3
+    index = (ROOT / "docs/index.md").read_text()
+    assert f"{{doc}}`quiz` | {len(questions)} questions" in index
 
 
 # -- in the browser --------------------------------------------------------------------
@@ -235,6 +247,17 @@ def test_the_score_counts_the_first_try_and_can_start_again(small, visit):  # no
     assert focused(page, "value") == "A"
     answer(page, 1, "D")
     assert score(page) == [1, 1, 3]
+
+
+@needs_chromium
+def test_a_verdict_does_not_stand_beside_another_option(small, visit):  # noqa: F811
+    page, _, _ = visit(page_of(small))
+    answer(page, 0, "B")
+    said = page.locator(".quiz-said").first
+    assert "No." in said.inner_text()
+    page.get_by_role("radio", name="A It is this.").first.check()
+    assert said.inner_text() == "" and said.get_attribute("data-answer") is None
+    assert score(page) == [0, 1, 3]  # the first try still counts
 
 
 @needs_chromium

@@ -1,6 +1,6 @@
 """Questions with options that explain themselves, and with a proof.
 
-A question is written like this, and the code cell that follows it proves the answer:
+A question is written like this, and the code cells that follow it prove the answer:
 
     ::::{question} A name for the question
     What is asked, with code if need be.
@@ -152,20 +152,28 @@ def fold_proofs(app: Sphinx, doctree: nodes.document) -> None:
             location=questions[0],
         )
     for question in questions:
-        cell = question.next_node(descend=False, siblings=True)
-        if not (
-            isinstance(cell, nodes.container)
-            and cell.get("nb_element") == "cell_code"
-            and any(word in _code(cell) for word in ("assert ", "expect_error("))
-        ):
+        cells = _cells_after(question)
+        code = "\n".join(_code(cell) for cell in cells)
+        if "assert " not in code and "expect_error(" not in code:
             logger.warning(
                 "question: no proof; a code cell with an assert must follow it",
                 location=question,
             )
             continue
         proof = Proof()
-        cell.replace_self(proof)
-        proof += cell
+        question.parent.insert(question.parent.index(question) + 1, proof)
+        for cell in cells:
+            cell.parent.remove(cell)
+            proof += cell
+
+
+def _cells_after(question: Question) -> list[nodes.container]:
+    cells = []
+    for node in question.parent.children[question.parent.index(question) + 1 :]:
+        if not isinstance(node, nodes.container) or "nb_element" not in node:
+            break
+        cells.append(node)
+    return cells
 
 
 def _code(cell: nodes.Element) -> str:

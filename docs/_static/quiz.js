@@ -20,6 +20,11 @@ function check(form) {
   count();
 }
 
+function clear(form) {
+  said(form).replaceChildren();
+  delete said(form).dataset.answer;
+}
+
 function count() {
   const firsts = questions.map((form) => form.dataset.first).filter(Boolean);
   const numbers = {
@@ -38,8 +43,7 @@ function startAgain() {
     form.reset();
     delete form.dataset.first;
     for (const option of form.querySelectorAll("[data-tried]")) delete option.dataset.tried;
-    said(form).replaceChildren();
-    delete said(form).dataset.answer;
+    clear(form);
   }
   count();
   questions[0].querySelector("input").focus();
@@ -48,6 +52,7 @@ function startAgain() {
 for (const form of questions) {
   for (const part of form.querySelectorAll("input, button")) part.hidden = false;
   for (const fold of form.querySelectorAll(".quiz-why")) fold.hidden = true;
+  form.addEventListener("change", () => clear(form));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     check(form);
