@@ -5,9 +5,11 @@ That they are as noted is checked when the page is built, which plays them all.
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import types
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +19,7 @@ from small_site import ROOT
 
 from chapter3.fresh import Finished
 from chapter3.launcher import ProcessFailed, Report
-from chapter3.version_notes import NOTES, check, note, text
+from chapter3.version_notes import NOTES, Note, check, note, text
 from chapter3.version_notes.__main__ import main
 
 PAGE = (ROOT / "docs/version-notes.md").read_text()
@@ -152,11 +154,22 @@ def test_help_and_what_it_refuses():
 
 
 def test_the_program_ends_with_1_and_shows_what_is_different(monkeypatch, capsys):
-    monkeypatch.setattr(jax, "tree_map", jax.tree.map, raising=False)
+    mistaken = NOTES[10].here.replace("tree_map(", "tree.map(")
+    monkeypatch.setitem(NOTES, 10, replace(NOTES[10], here=mistaken))
     assert main(["10"]) == 1
     shown = capsys.readouterr().out
     assert "different here: 1 of 3 lines" in shown
     assert "{'w': 2}\n# different here: noted is AttributeError" in shown
+
+
+def test_a_jax_that_aborts_ends_one_note_and_not_the_program(monkeypatch, capsys):
+    aborting = "\n>>> os.abort()\n" + NOTES[12].here.strip()
+    monkeypatch.setitem(NOTES, 12, Note(12, "3.7", "", "aborts", here=aborting))
+    assert main(["5", "12", "--json"]) == 1
+    fifth, twelfth = json.loads(capsys.readouterr().out)["notes"]
+    assert fifth["as noted"] and not twelfth["as noted"]
+    for line in twelfth["lines"]:
+        assert f"the process ended with status {-signal.SIGABRT}" in line["shown"]
 
 
 # A word by which one sees that the passage is about the note.

@@ -1,9 +1,9 @@
 """Check the version notes against the JAX that is installed here.
 
-Each note of the chapter is a short session. They are all played, some of them in new
-processes, and each line is compared with what is noted of it. The exit status is 0 if
-all is as noted, 1 if something is different here (which is no fault of yours: this JAX
-is another), and 2 if the notes could not be played.
+Each note of the chapter is a short session. They are all played in new processes, so
+that a JAX that aborts ends only one, and each line is compared with what is noted. The
+exit status is 0 if all is as noted, 1 if something is different here (which is no fault
+of yours: this JAX is another), and 2 if the notes could not be played.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RuntimeError as error:
         return refuse(str(error))
 
-    found = check([NOTES[n] for n in given.notes or sorted(NOTES)])
+    found = check([NOTES[n] for n in given.notes or sorted(NOTES)], apart=True)
     different = [checked for checked in found if checked.differences]
     if given.json:
         notes = [text.as_json(checked) for checked in found]

@@ -1,11 +1,11 @@
 """What a version note is, and how it is checked against the JAX that is installed."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chapter3.fresh import Finished, run_python_each
+from chapter3.fresh import Finished, run_python, run_python_each
 from chapter3.launcher import LaunchError, launch
 from chapter3.transcript import Line, fits, play, read
 
@@ -86,13 +86,19 @@ class Checked:
         return next(seen for seen in self.seen if seen.line.noted)
 
 
-def check(notes: Iterable[Note]) -> list[Checked]:
+def check(notes: Iterable[Note], *, apart: bool = False) -> list[Checked]:
     """Run the sessions of notes, and compare what they show with what is noted.
 
-    Nothing that JAX does in a session ends this function: it is shown instead.
+    No error that JAX raises in a session ends this function: it is shown instead.
+
+    Args:
+        notes: any of the notes.
+        apart: run the sessions for this process in a process of their own, so that
+            even a JAX that aborts ends one session only.
     """
     notes = list(notes)
-    players = {"here": _here, "fresh": _fresh, "both": _both}
+    here = _here_apart if apart else _here
+    players = {"here": here, "fresh": _fresh, "both": _both}
     shown: dict[tuple[int, str], list[str]] = {}
     for place, player in players.items():
         sessions = {
@@ -117,17 +123,30 @@ def check(notes: Iterable[Note]) -> list[Checked]:
     ]
 
 
-Sessions = Iterable[Sequence[str]]
+Sessions = Collection[Sequence[str]]
 
 
 def _here(sessions: Sessions) -> list[list[str]]:
     return [play(sources) for sources in sessions]
 
 
-def _fresh(sessions: Sessions) -> list[list[str]]:
+def _here_apart(sessions: Sessions) -> list[list[str]]:
+    """Play them in one process; if that dies, each in one of its own."""
+    devices = "from chapter3 import simulate_devices; simulate_devices(8)"
+    program = (
+        f"import json; from chapter3.transcript import play; {devices}; "
+        f"print(json.dumps([play(s) for s in {[list(s) for s in sessions]!r}]))"
+    )
+    run = run_python(program, JAX_PLATFORMS="cpu")
+    if run.returncode == 0:
+        return json.loads(run.stdout.splitlines()[-1])
+    return _fresh(sessions, first=devices)
+
+
+def _fresh(sessions: Sessions, first: str = "pass") -> list[list[str]]:
     programs = {
         str(i): (
-            "import json; from chapter3.transcript import play; "
+            f"import json; from chapter3.transcript import play; {first}; "
             f"print(json.dumps(play({list(sources)!r})))",
             {"JAX_PLATFORMS": "cpu"},
         )
@@ -145,10 +164,9 @@ def _read(run: Finished, lines: int) -> list[str]:
 
 
 def _both(sessions: Sessions) -> list[list[str]]:
-    sessions = list(sessions)
     script = Path(__file__).with_name("_two_processes.py")
     try:
-        reports = launch(script, json.dumps(sessions))
+        reports = launch(script, json.dumps(list(sessions)))
     except LaunchError as error:
         return [[f"{type(error).__name__}: {error}"] * len(s) for s in sessions]
     first, second = (report.value for report in reports)
