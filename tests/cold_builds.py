@@ -51,7 +51,8 @@ def main(times, names):
             if names:
                 pages = pages_of_the_chapter(site, names)
                 # The pages to which they refer are missing.
-                build = site.build("-D", "suppress_warnings=ref.doc,ref.ref,ref.mod")
+                missing = "suppress_warnings=ref.doc,ref.ref,ref.mod"
+                build = site.build("-D", missing, seconds=1800)
             else:
                 pages = small_pages(site)
                 build = site.build()

@@ -100,10 +100,10 @@ class SmallSite:
             start_new_session=True,
         )
 
-    def build(self, *options):
-        """Build the site."""
+    def build(self, *options, seconds=120):
+        """Build the site, within a time limit."""
         with self.start(*options) as process:
-            output, _ = process.communicate(timeout=120)
+            output, _ = process.communicate(timeout=seconds)
         return Build(process.returncode, output)
 
     def article(self, name):

@@ -133,10 +133,16 @@ def test_a_host_name_that_means_loopback_fails_at_the_first_collective(measured)
     assert "Connection refused, remote=[127.0.1.1]" in said
 
 
-def test_who_only_lost_the_coordinator_is_not_named_first(tmp_path):
+@pytest.mark.parametrize(
+    "also", ["", "Terminating process because the JAX distributed "]
+)
+def test_who_only_lost_the_coordinator_is_not_named_first(tmp_path, also):
     failed = "jax.errors.JaxRuntimeError: UNKNOWN: Gloo context initialization failed: "
     (tmp_path / "0.err").write_text(f"{failed}Connection refused")
-    (tmp_path / "1.err").write_text(f"{failed}UNAVAILABLE:Stream removed")
+    last = (
+        f"\n{also}service detected errors\n:UNAVAILABLE:Stream removed" if also else ""
+    )
+    (tmp_path / "1.err").write_text(f"{failed}UNAVAILABLE:Stream removed{last}")
     watched = Watched(tmp_path, 2, returncodes={1: 1, 0: 1})
     assert watched.first_failed() == 0
 

@@ -150,8 +150,11 @@ class Watched:
             return self.never_joined()
 
         def looks_like_a_consequence(number: int) -> int:
-            error = self.written(number, "err").rstrip().rpartition("\n")[2]
+            written = self.written(number, "err").rstrip()
+            error = written.rpartition("\n")[2]
             aborted = self.returncodes[number] == -signal.SIGABRT
+            # It may be about to be aborted when it ends with its own error.
+            aborted |= "Terminating process because the JAX distributed" in written
             by_jax = aborted or error.startswith("jax.errors.JaxRuntimeError")
             return by_jax + (by_jax and "UNAVAILABLE:" in error)  # process 0 is gone
 
