@@ -338,7 +338,10 @@ def test_nothing_stays_when_the_caller_is_killed(tmp_path, how):
     temporary.mkdir()
     script = written(tmp_path, SLEEPS)
     program = f"""
+import signal
 from chapter3.launcher import launch
+# What a shell starts in the background ignores the signal, and so do its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 launch({str(script)!r}, {str(started)!r}, "apart", "stay")
 """
     environment = os.environ | {"THIS_TEST": str(tmp_path), "TMPDIR": str(temporary)}

@@ -14,16 +14,12 @@ NOTES = (
             >>> specs = dict(mesh=mesh, in_specs=P("i"), out_specs=P("i"))
             >>> jax.jit(f, device=jax.devices()[1])(1.0)
             DeprecationWarning: …device argument on jit is deprecated…
-            >>> from jax.experimental.shard_map import shard_map
-            DeprecationWarning: jax.experimental.shard_map is deprecated in v0.8.0…
             >>> jax.shard_map(f, **specs, check_rep=True)
             TypeError: …unexpected keyword argument 'check_rep'…
             >>> with mesh: pass
             DeprecationWarning: …context manager has been deprecated…
             >>> jax.sharding.use_mesh
             AttributeError: …no attribute 'use_mesh'
-            >>> from jax.experimental.pjit import pjit
-            DeprecationWarning: jax.experimental.pjit.pjit has been deprecated…
             >>> jax.device_put_replicated
             AttributeError: jax.device_put_replicated is deprecated…
             >>> lax.pvary
@@ -34,6 +30,12 @@ NOTES = (
             'Old way of doing parallel map…'
             >>> jax.pmap(f)(jnp.arange(8.0))
             Array([ 0.,  2.,  4.,  6.,  8., 10., 12., 14.], dtype=float32)
+            """,
+        fresh="""
+            >>> from jax.experimental.shard_map import shard_map  # warns once
+            DeprecationWarning: jax.experimental.shard_map is deprecated in v0.8.0…
+            >>> from jax.experimental.pjit import pjit
+            DeprecationWarning: jax.experimental.pjit.pjit has been deprecated…
             """,
     ),
     Note(
