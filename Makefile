@@ -16,6 +16,8 @@ endif
 # uv: the reader's own, or one in this folder.
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 BIN := .venv/bin
+# Many tests wait for processes that they start: one worker more than there are cores.
+WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # What runs here uses the project's environment and no other.
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME JUPYTER_PATH UV_PROJECT_ENVIRONMENT \
   UV_NO_DEV UV_NO_DEFAULT_GROUPS UV_NO_GROUP UV_PROJECT UV_WORKING_DIRECTORY
@@ -39,7 +41,7 @@ html: .venv/synced ## build the site, executing the pages that changed (the defa
 	@echo "The site is ready: open _build/html/index.html"
 
 test: lint html ## check everything: lint, types, the site, unit tests, the built pages
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n $(WORKERS)
 
 lint: .venv/synced
 	$(BIN)/ruff check .

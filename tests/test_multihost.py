@@ -228,6 +228,9 @@ def test_a_process_that_waits_in_vain_is_aborted():
     ]
     with ThreadPoolExecutor(len(starts)) as pool:  # they only wait
         ended = pool.map(lambda start: run_python(start, JAX_PLATFORMS="cpu"), starts)
-    for one in ended:
+    for number, one in enumerate(ended):
         assert one.returncode == -signal.SIGABRT and one.stdout == ""
-        assert "DEADLINE_EXCEEDED" in one.stderr and "RegisterTask" in one.stderr
+        if number < 2:
+            assert "DEADLINE_EXCEEDED" in one.stderr and "RegisterTask" in one.stderr
+        else:  # the first that is aborted may take the other's call with it
+            assert "DEADLINE_EXCEEDED" in one.stderr or "CANCELLED" in one.stderr
