@@ -8,7 +8,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from chapter3.exercises import NotAnswered, clipping, solutions
+from chapter3.exercises import NotAnsweredError, clipping, solutions
 
 SHARE = P("data")
 
@@ -218,6 +218,6 @@ def test_a_crash_shows_the_line_and_the_error():
 
 def test_unanswered():
     def answer(g, max_norm):
-        raise NotAnswered
+        raise NotAnsweredError
 
     assert clipping.check(answer).status == "not answered yet"

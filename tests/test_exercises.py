@@ -8,8 +8,8 @@ import sys
 import pytest
 from small_site import ROOT
 
-from chapter3.exercises import NotAnswered, Verdict
-from chapter3.exercises.verdict import Wrong, judge, run
+from chapter3.exercises import NotAnsweredError, Verdict
+from chapter3.exercises.verdict import WrongAnswerError, judge, run
 
 STUBS = sorted((ROOT / "examples/exercises").glob("*.py"))
 NUMBERS = {
@@ -111,7 +111,7 @@ def test_verdicts_of_what_a_check_does():
     assert judge(1, answer, lambda: "good") == Verdict(1, "passed", "good")
 
     def wrong():
-        raise Wrong("because", "there")
+        raise WrongAnswerError("because", "there")
 
     assert judge(1, answer, wrong) == Verdict(1, "failed", "because", "there")
     crashed = judge(1, answer, lambda: run(answer))
@@ -123,7 +123,7 @@ def test_verdicts_of_what_a_check_does():
     ]
 
     def unanswered():
-        raise NotAnswered
+        raise NotAnsweredError
 
     assert judge(1, answer, lambda: run(unanswered)).status == "not answered yet"
 

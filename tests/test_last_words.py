@@ -3,7 +3,8 @@ from pathlib import Path
 from chapter3.last_words import last_words, where_it_stood
 
 ABORTED = """\
-[Gloo] Rank 1 is connected to 7 peer ranks. Expected number of connected peer ranks is : 7
+[Gloo] Rank 1 is connected to 7 peer ranks. \
+Expected number of connected peer ranks is : 7
 [Gloo] Rank [Gloo] Rank 0 is connected to 7 peer ranks. Expected number of connected
 2 is connected to 7 peer ranks. Expected number of connected peer ranks is : 7
 W1129 21:12:58.441312    2916 sync_manager.cc:147] Failed to retrieve a notice
@@ -11,7 +12,8 @@ E1129 21:12:58.441366    2916 agent.cc:288] Polled an error
 Traceback (most recent call last):
   File "/home/me/train.py", line 3, in <module>
 RuntimeError: no
-F1129 21:12:58.441370    2916 client.h:86] Terminating process. The task died [type.googleapis.com/tensorflow.Error='']
+F1129 21:12:58.441370    2916 client.h:86] Terminating process. The task died \
+[type.googleapis.com/tensorflow.Error='']
 === Source Location Trace: ===
 external/xla+/xla/pjrt/error_util.cc:64
 
@@ -28,7 +30,7 @@ Current thread 0x00007f6c9d7f7b80 (most recent call first):
   File "/home/me/train.py", line 12 in <module>
 
 Extension modules: numpy._core, jaxlib.cpu_feature_guard (total: 2)
-"""  # noqa: E501
+"""
 
 
 def test_the_reason_without_what_surrounds_it():

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chapter3.fresh import run_python
-from chapter3.launcher import ProcessFailed, free_port, launch
+from chapter3.launcher import ProcessFailedError, free_port, launch
 
 # Most of it needs no JAX in the processes, which therefore start quickly.
 WITHOUT_JAX = """
@@ -152,7 +152,7 @@ def test_a_missing_script():
 
 def test_a_value_that_json_cannot_hold(tmp_path):
     source = "from chapter3.launcher import report; report({1, 2})"
-    with pytest.raises(ProcessFailed, match="set is not JSON serializable"):
+    with pytest.raises(ProcessFailedError, match="set is not JSON serializable"):
         launch(written(tmp_path, source, ""), processes=1)
 
 

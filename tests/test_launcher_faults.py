@@ -14,7 +14,7 @@ from small_site import ROOT
 
 from chapter3 import launcher
 from chapter3.fresh import run_python
-from chapter3.launcher import LaunchError, ProcessFailed, TimeLimit, launch
+from chapter3.launcher import LaunchError, ProcessFailedError, TimeLimitError, launch
 
 PROCESSES = ROOT / "examples/processes"
 LIMIT = 100  # seconds; a machine with other work needs many times its usual time
@@ -29,7 +29,7 @@ def written(folder, source):
 
 
 def failed(script, *arguments, **options):
-    with pytest.raises(ProcessFailed) as caught:
+    with pytest.raises(ProcessFailedError) as caught:
         launch(script, *arguments, seconds=LIMIT, **options)
     return caught.value
 
@@ -37,7 +37,7 @@ def failed(script, *arguments, **options):
 def hung(script, *where, **options):
     """Launch what hangs, until the limit was long enough to come to these places."""
     for seconds in (4, 16, 64):
-        with pytest.raises(TimeLimit) as caught:
+        with pytest.raises(TimeLimitError) as caught:
             launch(script, seconds=seconds, **options)
         if all(place in str(caught.value) for place in where):
             break

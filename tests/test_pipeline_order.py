@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from chapter3.exercises import NotAnswered, pipeline_order, solutions
+from chapter3.exercises import NotAnsweredError, pipeline_order, solutions
 from chapter3.schedules import one_forward_one_backward
 
 
@@ -134,6 +134,6 @@ def test_a_crash_shows_the_line_and_the_error():
 
 def test_unanswered():
     def answer(stage, stages, microbatches):
-        raise NotAnswered
+        raise NotAnsweredError
 
     assert pipeline_order.check(answer).status == "not answered yet"

@@ -32,8 +32,7 @@ def train(form, n, given):
             return dp.update(params, gradients, RATE), value
 
         step = jax.pmap(local, axis_name="batch", devices=jax.devices()[:n])
-        copy = lambda p: np.broadcast_to(p, (n, *p.shape))  # noqa: E731
-        params = jax.tree.map(copy, params)
+        params = jax.tree.map(lambda p: np.broadcast_to(p, (n, *p.shape)), params)
         batch = [np.asarray(a).reshape(n, -1, *a.shape[1:]) for a in batch]
     elif form == "one device":
         step = jax.jit(lambda p, x, y: dp.step(p, x, y, RATE))

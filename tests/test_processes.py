@@ -6,7 +6,7 @@ import signal
 import pytest
 from small_site import ROOT
 
-from chapter3.launcher import ProcessFailed, launch
+from chapter3.launcher import ProcessFailedError, launch
 
 RESUMES = ROOT / "examples/processes/resumes.py"
 STEPS = "4"  # one checkpoint, after step 3
@@ -19,7 +19,7 @@ STEPS = "4"  # one checkpoint, after step 3
 )
 def test_killed_training_ends_with_the_same_bits(tmp_path, undisturbed, fate, complete):
     folder = tmp_path / "killed"
-    with pytest.raises(ProcessFailed) as caught:
+    with pytest.raises(ProcessFailedError) as caught:
         launch(RESUMES, str(folder), STEPS, *fate)
     assert (caught.value.process, caught.value.returncode) == (0, -signal.SIGKILL)
     names = {path.name for path in folder.iterdir()}

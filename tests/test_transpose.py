@@ -8,7 +8,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from chapter3.exercises import NotAnswered, solutions, transpose
+from chapter3.exercises import NotAnsweredError, solutions, transpose
 
 ROWS = P("i", None)
 
@@ -167,6 +167,6 @@ def test_a_crash_shows_the_line_and_the_error():
 
 def test_unanswered():
     def answer(x):
-        raise NotAnswered
+        raise NotAnsweredError
 
     assert transpose.check(answer).status == "not answered yet"

@@ -10,7 +10,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from chapter3 import hlo
-from chapter3.exercises import NotAnswered, solutions, two_axes
+from chapter3.exercises import NotAnsweredError, solutions, two_axes
 
 SPECS = two_axes.SPECS
 
@@ -184,7 +184,7 @@ def test_a_crash_shows_the_line():
 def test_unanswered():
     @jax.jit
     def answer(p, x, y):
-        raise NotAnswered
+        raise NotAnsweredError
 
     assert two_axes.check(answer).status == "not answered yet"
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from small_site import ROOT
 
-from chapter3.exercises import NotAnswered, means, solutions, unequal_rows
-from chapter3.exercises.verdict import Wrong
+from chapter3.exercises import NotAnsweredError, means, solutions, unequal_rows
+from chapter3.exercises.verdict import WrongAnswerError
 from embedding import needs
 
 
@@ -117,7 +117,7 @@ def test_no_process_is_started_for_what_is_no_function():
 def test_unanswered():
     def answer(load, files):
         """Say what it returns."""
-        raise NotAnswered
+        raise NotAnsweredError
 
     assert unequal_rows.check(answer).status == "not answered yet"
 
@@ -201,7 +201,7 @@ def test_wrong_means_are_named(name):
     values, diagnosis = MISTAKES[name]
     for seed in range(5):
         rows = data(seed)
-        with pytest.raises(Wrong) as caught:
+        with pytest.raises(WrongAnswerError) as caught:
             means.judge_reports(reported(values(rows)), rows)
         assert diagnosis in caught.value.diagnosis
 
@@ -214,7 +214,7 @@ def test_files_must_be_shared_out():
     ):
         rows = data(0)
         right = [everything(rows).mean(axis=0)] * 2
-        with pytest.raises(Wrong) as caught:
+        with pytest.raises(WrongAnswerError) as caught:
             means.judge_reports(reported(right, loaded), rows)
         assert diagnosis in caught.value.diagnosis
 

@@ -18,7 +18,7 @@ from jax import lax
 from small_site import ROOT
 
 from chapter3.fresh import Finished
-from chapter3.launcher import ProcessFailed, Report
+from chapter3.launcher import ProcessFailedError, Report
 from chapter3.version_notes import NOTES, Note, check, note, text
 from chapter3.version_notes.__main__ import main
 
@@ -99,12 +99,12 @@ def test_a_fresh_process_that_dies_is_a_difference(monkeypatch):
 
 def test_two_processes_that_fail_are_a_difference(monkeypatch):
     def fail(script, *arguments):
-        raise ProcessFailed("process 1 failed", 1, -9)
+        raise ProcessFailedError("process 1 failed", 1, -9)
 
     monkeypatch.setattr(note, "launch", fail)
     (checked,) = check([NOTES[19]])
     assert len(checked.differences) == len(checked.seen)
-    assert checked.seen[0].shown == "ProcessFailed: process 1 failed"
+    assert checked.seen[0].shown == "ProcessFailedError: process 1 failed"
 
 
 def test_two_processes_that_see_different_things_are_told_apart(monkeypatch):

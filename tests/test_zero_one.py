@@ -7,7 +7,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from chapter3.exercises import NotAnswered, solutions, zero_one
+from chapter3.exercises import NotAnsweredError, solutions, zero_one
 from chapter3.zero import gather, own_share, scatter_mean
 
 SHARE, WHOLE = P("data"), P()
@@ -235,7 +235,7 @@ def test_a_crash_shows_the_line():
 
 def test_unanswered():
     def answer(params, state, x, y):
-        raise NotAnswered
+        raise NotAnsweredError
 
     assert zero_one.check(answer).status == "not answered yet"
 

@@ -3,8 +3,8 @@
 #
 # One training step on a mesh of two axes, whose parameters stay cut as they were.
 #
-# Write your answer in place of `raise NotAnswered`. Then run the cells from the top, or
-# this file, `python two_axes.py`. Statement and hints: page *Exercises*.
+# Write your answer in place of `raise NotAnsweredError`. Then run the cells from the
+# top, or this file, `python two_axes.py`. Statement and hints: page *Exercises*.
 
 # %%
 import jax
@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from chapter3 import simulate_devices
-from chapter3.exercises import NotAnswered, two_axes
+from chapter3.exercises import NotAnsweredError, two_axes
 
 simulate_devices(8)
 mesh = two_axes.mesh()  # data 4 x model 2, automatic axes
@@ -23,7 +23,7 @@ SPECS = two_axes.SPECS  # how w1, b1 and w2 are cut
 # %%
 def step(p, x, y):
     """Return the parameters after one step of gradient descent."""
-    raise NotAnswered
+    raise NotAnsweredError
 
 
 compiled_step = jax.jit(step)  # is this enough?

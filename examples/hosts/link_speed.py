@@ -22,7 +22,7 @@ import jax
 
 from chapter3 import links
 from chapter3.commandline import positive, refuse
-from chapter3.launcher import LaunchError, ProcessFailed, launch
+from chapter3.launcher import LaunchError, ProcessFailedError, launch
 from chapter3.separate_hosts import two_hosts
 
 WORKER = Path(__file__).parents[1] / "processes/link_times.py"
@@ -67,7 +67,7 @@ def failure_by_name() -> str:
     with two_hosts(name_is_loopback=True) as hosts:
         try:
             launch(WORKER, devices=1, hosts=hosts)
-        except ProcessFailed as error:
+        except ProcessFailedError as error:
             return str(error)
     raise RuntimeError("names that mean loopback do no harm any more")
 

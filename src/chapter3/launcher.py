@@ -25,7 +25,7 @@ from chapter3.joining import LAUNCH, join, report
 from chapter3.last_words import how_it_ended, last_words, where_it_stood
 from chapter3.separate_hosts import Host
 
-__all__ = ["LaunchError", "ProcessFailed", "Report", "TimeLimit", "launch"]
+__all__ = ["LaunchError", "ProcessFailedError", "Report", "TimeLimitError", "launch"]
 __all__ += ["join", "report"]
 
 
@@ -50,7 +50,7 @@ class LaunchError(RuntimeError):
     """A launch that gave no result; all its processes are gone."""
 
 
-class ProcessFailed(LaunchError):  # noqa: N818 - says what happened
+class ProcessFailedError(LaunchError):
     """A process failed; the others were stopped.
 
     Attributes:
@@ -64,7 +64,7 @@ class ProcessFailed(LaunchError):  # noqa: N818 - says what happened
         self.returncode = returncode
 
 
-class TimeLimit(LaunchError):  # noqa: N818
+class TimeLimitError(LaunchError):
     """The time was up; what still ran was stopped.
 
     Attributes:
@@ -104,11 +104,11 @@ def launch(
         What each process gave, in the order of their numbers.
 
     Raises:
-        ProcessFailed: one ended with another exit status than 0 or by a signal, or
+        ProcessFailedError: one ended with another exit status than 0 or by a signal, or
             without joining while another waited for it.
         FileNotFoundError: there is no such script.
         ValueError: another number of hosts than processes.
-        TimeLimit: the time is up. The message says where each process stood.
+        TimeLimitError: the time is up. The message says where each process stood.
 
     `os._exit(0)` passes for a normal end, whenever a process calls it. If the others
     still need that process, they fail of it, or wait for it until the time is up.
@@ -182,10 +182,10 @@ def _result(watched: Watched, script: Path, seconds: float) -> list[Report]:
             message += f"\nIt stood in:\n{textwrap.indent(stood, '    ')}\n"
         if others:
             message += "\nThe others, now stopped:\n" + "\n".join(others)
-        raise ProcessFailed(message, first, code)
+        raise ProcessFailedError(message, first, code)
     running = [number for number in everyone if number not in watched.returncodes]
     if running:
-        raise TimeLimit(
+        raise TimeLimitError(
             f"{script.name} did not end within {seconds:g} s. Where its processes "
             "stood:\n\n" + "\n".join(standing),
             running,

@@ -3,6 +3,6 @@
 One module per exercise; `check(answer)` of each returns a `Verdict`.
 """
 
-from chapter3.exercises.verdict import NotAnswered, Verdict
+from chapter3.exercises.verdict import NotAnsweredError, Verdict
 
-__all__ = ["NotAnswered", "Verdict"]
+__all__ = ["NotAnsweredError", "Verdict"]

@@ -18,7 +18,7 @@ from chapter3.exercises.programs import (
     one_program,
     sent,
 )
-from chapter3.exercises.verdict import Verdict, Wrong, judge, run
+from chapter3.exercises.verdict import Verdict, WrongAnswerError, judge, run
 from chapter3.reference import f64
 
 N = 8
@@ -62,12 +62,12 @@ def _check(clip: Any, seed: int) -> str:
     for factor in (0.3, 2.0):
         result = run(answer, *arguments(full, factor * norm))
         if not isinstance(result, tuple) or len(result) != 2:
-            raise Wrong(
+            raise WrongAnswerError(
                 "The answer must return two things, (clipped, norm), but it returned "
                 f"{type(result).__name__}."
             )
         if not isinstance(result[1], jax.Array):
-            raise Wrong(
+            raise WrongAnswerError(
                 "The second of the two things must be the norm, but it is of type "
                 f"{type(result[1]).__name__}.",
                 "the order: (clipped, norm).",
@@ -77,7 +77,7 @@ def _check(clip: Any, seed: int) -> str:
         _check_clipped(result[0], full, factor, norms)
         for leaf in jax.tree.leaves(result[0]):
             if not is_cut(leaf, share):
-                raise Wrong(
+                raise WrongAnswerError(
                     "The values are right, but the clipped gradients are cut as "
                     f"{layout(leaf)} instead of P('data'): each device holds more "
                     "than its share.",
@@ -86,7 +86,7 @@ def _check(clip: Any, seed: int) -> str:
     zeros = jax.tree.map(np.zeros_like, full)
     zero = run(answer, *arguments(zeros, norm))
     if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(zero)):
-        raise Wrong(
+        raise WrongAnswerError(
             "For gradients that are all zero the answer returns NaN.",
             "how you divide by the norm: 0/0 is NaN, but minimum(1, max_norm/0) is 1.",
         )
@@ -137,7 +137,7 @@ def _check_norm(found: jax.Array, norms: dict[str, float]) -> None:
     if found.shape != ():
         values = np.ravel(found)
         if len(values) == N and np.ptp(values) > 0:
-            raise Wrong(
+            raise WrongAnswerError(
                 f"The norm has the shape {found.shape}: each device returned the norm "
                 "of its own shares, and they differ.",
                 "the sum over the devices: psum of the sums of squares.",
@@ -148,13 +148,13 @@ def _check_norm(found: jax.Array, norms: dict[str, float]) -> None:
         return
     for what, wrong in norms.items():
         if abs(value - wrong) < _FLOAT32 * wrong:
-            raise Wrong(
+            raise WrongAnswerError(
                 f"Your norm {value:.6g} is {what}. The norm of the whole gradient is "
                 f"{right:.6g}.",
                 "the formula: squares, summed over elements, leaves and devices, and "
                 "one square root at the end.",
             )
-    raise Wrong(
+    raise WrongAnswerError(
         f"Your norm is {value:.6g}, but that of the whole gradient is {right:.6g}.",
         "whether every leaf and every device is in the sum, once.",
     )
@@ -182,29 +182,31 @@ def _check_clipped(
     case = f"With max_norm = {factor} times the norm"
     scale = found.mean()
     if not fits:
-        raise Wrong(f"{case}, the clipped gradients are not a multiple of g.")
+        raise WrongAnswerError(
+            f"{case}, the clipped gradients are not a multiple of g."
+        )
     local = [v for k, v in norms.items() if k.startswith("the norm of device")]
     if np.allclose(found, np.minimum(1, most / np.array(local)), rtol=_FLOAT32):
-        raise Wrong(
+        raise WrongAnswerError(
             f"{case}, each device clipped its own shares by its own norm. The clipped "
             "gradient no longer points where g points.",
             "which norm the scale is computed from: it must be the global one.",
         )
     if np.ptp(found, axis=0).max() < _FLOAT32 < np.ptp(found):
-        raise Wrong(f"{case}, the devices scale by different numbers.")
+        raise WrongAnswerError(f"{case}, the devices scale by different numbers.")
     if np.ptp(found) > _FLOAT32:
-        raise Wrong(f"{case}, the leaves are scaled by different numbers.")
+        raise WrongAnswerError(f"{case}, the leaves are scaled by different numbers.")
     if factor > 1 and np.isclose(scale, factor, rtol=_FLOAT32):
-        raise Wrong(
+        raise WrongAnswerError(
             f"{case}, the gradients were *enlarged* {factor:g} times: they are always "
             "rescaled to max_norm, also when they are shorter.",
             "the scale: minimum(1, max_norm / norm).",
         )
     if np.isclose(scale, 1, rtol=_FLOAT32):
-        raise Wrong(
+        raise WrongAnswerError(
             f"{case}, nothing was clipped: the gradients came back as they were."
         )
-    raise Wrong(
+    raise WrongAnswerError(
         f"{case}, the gradients were multiplied by {scale:.6g} instead of "
         f"{wanted:.6g} = minimum(1, max_norm / norm).",
         "the scale.",
@@ -215,13 +217,13 @@ def _check_program(answer: Any, g: Any, most: jax.Array) -> str:
     program = answer.lower(g, most).compile()
     nbytes = sum(leaf.nbytes for leaf in jax.tree.leaves(g))
     if hlo.wire_bytes(program) > nbytes / N:
-        raise Wrong(
+        raise WrongAnswerError(
             "The result is right, but whole gradients travel: "
             f"{sent(program)}. A norm is one number; the gradients are {nbytes} bytes.",
             "an all_gather of gradients, or of their squares; add up locally first.",
         )
     if not in_shard_map(answer, g, most):
-        raise Wrong(
+        raise WrongAnswerError(
             "The result is right, but there is no shard_map in it: the compiler put "
             f"the sum over the devices in ({sent(program)}). Here you are to write it.",
             "jax.shard_map and jax.lax.psum.",

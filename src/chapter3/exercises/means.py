@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from chapter3.exercises.verdict import Wrong
+from chapter3.exercises.verdict import WrongAnswerError
 
 PROCESSES, COLUMNS = 2, 3
 
@@ -17,25 +17,26 @@ def judge_reports(reports: list[Any], data: list[np.ndarray]) -> str:
         data: the rows of each file.
 
     Raises:
-        Wrong: a result is not the mean over all rows, or files were not shared out.
+        WrongAnswerError: a result is not the mean over all rows, or files were not
+            shared out.
     """
     for process, report in enumerate(reports):
         if report.get("value") is None:
             if "spread" in report:
-                raise Wrong(
+                raise WrongAnswerError(
                     "The result is a global array of which each process holds a part "
                     "only.",
                     "its sharding: ask for P() before you return, so that every "
                     "process has all of it.",
                 )
-            raise Wrong(
+            raise WrongAnswerError(
                 f"Process {process} returned None. Every process must have the mean.",
                 "is there a `return` that every process reaches?",
             )
     values = [np.asarray(report["value"]) for report in reports]
     for value in values:
         if value.shape != (COLUMNS,):
-            raise Wrong(
+            raise WrongAnswerError(
                 f"The result has the shape {value.shape} instead of {(COLUMNS,)}.",
                 "over which axis the mean is taken: the rows, axis 0.",
             )
@@ -67,19 +68,19 @@ def _check_mean(
         pairs = zip(values, rows, strict=True)
         if all(len(r) and equal(v, r.mean(axis=0)) for v, r in pairs):
             shown = "each returned the mean of the rows that it loaded itself"
-        raise Wrong(
+        raise WrongAnswerError(
             f"The processes do not agree: {shown}.",
             "what brings the sums of all processes together; a NumPy array is known to "
             "its own process only.",
         )
     for what, wrong in _mistakes(every, rows, data).items():
         if equal(found, wrong):
-            raise Wrong(
+            raise WrongAnswerError(
                 f"All processes return the same, but it is {what}.",
                 "the sum over all rows, divided by the number of all rows: both must "
                 "be added up over the processes.",
             )
-    raise Wrong(
+    raise WrongAnswerError(
         f"All processes return {np.round(found, 4).tolist()}, but the mean is "
         f"{np.round(right, 4).tolist()}.",
         "whether every row is in the sum, once.",
@@ -134,7 +135,7 @@ def _check_loading(loaded: list[list[int]], files: int) -> None:
     for k in range(files):
         times = sum(own.count(k) for own in loaded)
         if times != 1:
-            raise Wrong(
+            raise WrongAnswerError(
                 f"The mean is right, but file {k} was loaded {times} times "
                 f"(process 0 loaded {loaded[0]}, process 1 {loaded[1]}). With much "
                 "data that is what makes the start slow.",
@@ -142,7 +143,7 @@ def _check_loading(loaded: list[list[int]], files: int) -> None:
                 "k % jax.process_count() == jax.process_index().",
             )
     if not all(loaded):
-        raise Wrong(
+        raise WrongAnswerError(
             f"The mean is right, but one process loaded all files: {loaded}.",
             "sharing the files out between the processes.",
         )

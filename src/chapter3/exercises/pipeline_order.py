@@ -3,7 +3,7 @@
 from itertools import islice
 from typing import Any
 
-from chapter3.exercises.verdict import Verdict, Wrong, judge, run
+from chapter3.exercises.verdict import Verdict, WrongAnswerError, judge, run
 from chapter3.schedules import Schedule, Work, bubble, simulate
 
 SIZES = ((4, 6), (4, 12), (4, 2), (3, 3), (2, 9), (8, 5), (1, 3))
@@ -33,7 +33,7 @@ def _check(order: Any) -> str:
         try:
             plans = [simulate("yours", orders, microbatches, 1, b) for b in (1, 2)]
         except RuntimeError:
-            raise Wrong(
+            raise WrongAnswerError(
                 f"{where}, the stages wait for one another for ever. They stand so:\n"
                 + "\n".join(_line(s, orders[s]) for s in range(stages)),
                 "the order of the backwards: the last stage finishes microbatch 0 "
@@ -56,24 +56,26 @@ def _read(found: Any, stage: int, microbatches: int, where: str) -> list[Work]:
         some = islice(found, 4 * microbatches)  # even if it would never end
         work = [Work(phase, int(i), stage) for phase, i in some]
     except (TypeError, ValueError):
-        raise Wrong(
+        raise WrongAnswerError(
             f"{where}, stage {stage} gave {str(found)[:60]}. The answer must be a list "
             'of pairs such as ("F", 0), ("B", 0).'
         ) from None
     where = f"{where}, stage {stage}"
     for i, item in enumerate(work):
         if item.phase not in ("F", "B"):
-            raise Wrong(f'{where}: {item.phase!r} is neither "F" nor "B".')
+            raise WrongAnswerError(f'{where}: {item.phase!r} is neither "F" nor "B".')
         if not 0 <= item.microbatch < microbatches:
-            raise Wrong(
+            raise WrongAnswerError(
                 f"{where}: there is no microbatch {item.microbatch}; they are counted "
                 f"from 0 to {microbatches - 1}.",
                 "the warm-up, when there are fewer microbatches than stages.",
             )
         if item in work[:i]:
-            raise Wrong(f"{where} does {_short(item)} twice.", _line(stage, work))
+            raise WrongAnswerError(
+                f"{where} does {_short(item)} twice.", _line(stage, work)
+            )
         if item.phase == "B" and Work("F", item.microbatch, stage) not in work[:i]:
-            raise Wrong(
+            raise WrongAnswerError(
                 f"{where} does {_short(item)} before F{item.microbatch}, whose "
                 "activations it needs.",
                 _line(stage, work),
@@ -85,7 +87,7 @@ def _read(found: Any, stage: int, microbatches: int, where: str) -> list[Work]:
         if Work(phase, i, stage) not in work
     ]
     if missing:
-        raise Wrong(
+        raise WrongAnswerError(
             f"{where} never does {', '.join(missing)}.",
             "the end: the forwards that were ahead still need their backwards. "
             f"{_line(stage, work)}",
@@ -102,7 +104,7 @@ def _check_memory(plan: Schedule, orders: list[list[Work]], where: str) -> None:
     if not over:
         return
     if all(peak == m for peak in peaks):
-        raise Wrong(
+        raise WrongAnswerError(
             f"{where}, the order is valid, but every stage keeps the activations of "
             f"all {m} microbatches: this is GPipe.",
             "when the first backward comes: a stage should do it as soon as it can, "
@@ -115,13 +117,15 @@ def _check_memory(plan: Schedule, orders: list[list[Work]], where: str) -> None:
     )
     kinds = {tuple((w.phase, w.microbatch) for w in order) for order in orders}
     if len(kinds) == 1:
-        raise Wrong(f"{text} All stages have the same order.", "is `stage` used?")
+        raise WrongAnswerError(
+            f"{text} All stages have the same order.", "is `stage` used?"
+        )
     if all(peaks[s] <= allowed[s] + 1 for s in range(p)):
-        raise Wrong(
+        raise WrongAnswerError(
             text,
             f"the number of forwards at the start: one too many. {_line(s, orders[s])}",
         )
-    raise Wrong(text, _line(s, orders[s]))
+    raise WrongAnswerError(text, _line(s, orders[s]))
 
 
 def _check_time(plan: Schedule, orders: list[list[Work]], where: str) -> None:
@@ -137,12 +141,12 @@ def _check_time(plan: Schedule, orders: list[list[Work]], where: str) -> None:
     )
     for s, order in enumerate(orders):
         if _ahead(order) < min(p - s, m):
-            raise Wrong(
+            raise WrongAnswerError(
                 text,
                 f"the warm-up: forwards of stage {s} before its first backward, which "
                 f"is long in coming: {_ahead(order)}.",
             )
-    raise Wrong(
+    raise WrongAnswerError(
         text,
         "the order of the backwards: is a stage waiting for one that comes late, while "
         "another is there?",

@@ -8,14 +8,14 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from chapter3 import hlo
-from chapter3.exercises.verdict import Wrong, expect_function
+from chapter3.exercises.verdict import WrongAnswerError, expect_function
 
 
 def one_program(answer: Any) -> Any:
     """Make one program of what the reader wrote, if it is not one already.
 
     Raises:
-        Wrong: it is not a function.
+        WrongAnswerError: it is not a function.
     """
     expect_function(answer)
     return answer if hasattr(answer, "lower") else jax.jit(answer)
@@ -50,32 +50,32 @@ def expect_array(value: Any, shape: tuple[int, ...], name: str) -> None:
     """Check that a result is a float32 JAX array of a shape.
 
     Raises:
-        Wrong: it is something else.
+        WrongAnswerError: it is something else.
     """
     if not isinstance(value, jax.Array):
-        raise Wrong(
+        raise WrongAnswerError(
             f"{name} must be a JAX array of shape {shape}, but it is of type "
             f"{type(value).__name__}."
         )
     if value.shape != shape:
-        raise Wrong(
+        raise WrongAnswerError(
             f"{name} has the global shape {value.shape} instead of {shape}.",
             "the shape of one device's result, and how out_specs puts these together.",
         )
     if value.dtype != np.float32:
-        raise Wrong(f"{name} is {value.dtype} instead of float32.")
+        raise WrongAnswerError(f"{name} is {value.dtype} instead of float32.")
 
 
 def expect_tree(value: Any, like: Any, name: str) -> None:
     """Check that a result is a tree of float32 arrays with the shapes of another.
 
     Raises:
-        Wrong: it is something else.
+        WrongAnswerError: it is something else.
     """
     found, wanted = jax.tree.structure(value), jax.tree.structure(like)
     if found != wanted:
         shown = [str(tree).removeprefix("PyTreeDef(")[:-1] for tree in (found, wanted)]
-        raise Wrong(
+        raise WrongAnswerError(
             f"{name} is built as {shown[0]} (* is an array), but it must be {shown[1]}."
         )
     for (path, leaf), reference in zip(

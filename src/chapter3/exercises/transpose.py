@@ -16,7 +16,7 @@ from chapter3.exercises.programs import (
     one_program,
     sent,
 )
-from chapter3.exercises.verdict import Crashed, Verdict, Wrong, judge, run
+from chapter3.exercises.verdict import CrashError, Verdict, WrongAnswerError, judge, run
 
 N = 8
 _NOT_TRANSPOSED = (
@@ -56,11 +56,11 @@ def _check(transposed: Any, seed: int) -> str:
             # New copies: the answer may donate what it gets.
             x = jax.device_put(a, by_rows)
             _check_result(run(answer, x), a, by_rows)
-        except (Wrong, Crashed) as wrong:
+        except (WrongAnswerError, CrashError) as wrong:
             if not programs:
                 raise
-            reason = wrong.__cause__ if isinstance(wrong, Crashed) else wrong
-            raise Wrong(
+            reason = wrong.__cause__ if isinstance(wrong, CrashError) else wrong
+            raise WrongAnswerError(
                 f"Right for a matrix of 16 x 16, but not for one of {rows} x "
                 f"{columns}: {reason}",
                 "numbers in your answer that should be computed from x.shape.",
@@ -75,29 +75,31 @@ def _check(transposed: Any, seed: int) -> str:
 def _check_result(found: Any, a: np.ndarray, by_rows: NamedSharding) -> None:
     stacked = np.concatenate(np.split(a, N, axis=1))  # (N rows, columns/N)
     if isinstance(found, jax.Array) and np.array_equal(found, stacked):
-        raise Wrong(f"{_NOT_TRANSPOSED} The global shape is {found.shape}.", _BLOCK)
+        raise WrongAnswerError(
+            f"{_NOT_TRANSPOSED} The global shape is {found.shape}.", _BLOCK
+        )
     expect_array(found, a.T.shape, "The result")
     values = np.asarray(found)
     if np.array_equal(values, a):
         if is_cut(found, by_rows):
-            raise Wrong("The result is x, as it came.")
-        raise Wrong(_NOT_TRANSPOSED, _BLOCK)
+            raise WrongAnswerError("The result is x, as it came.")
+        raise WrongAnswerError(_NOT_TRANSPOSED, _BLOCK)
     if not np.array_equal(values, a.T):
         wrong = np.argwhere(values != a.T)
         i, j = (int(k) for k in wrong[0])
-        raise Wrong(
+        raise WrongAnswerError(
             f"{len(wrong)} of {a.size} elements differ from the transpose; the first "
             f"is [{i}, {j}]: {values[i, j]:.4f} instead of {a.T[i, j]:.4f}.",
             "split_axis (what is cut up and sent) and concat_axis (along which the "
             "pieces that arrive are put together), and the order of the pieces.",
         )
     if found.sharding.is_fully_replicated:
-        raise Wrong(
+        raise WrongAnswerError(
             "The values are right, but every device holds the whole matrix.",
             "out_specs: the result must be cut by rows, P('i', None).",
         )
     if not is_cut(found, by_rows):
-        raise Wrong(
+        raise WrongAnswerError(
             f"The values are right, but the result is cut as {layout(found)} instead "
             "of P('i', None). Transposing locally moves nothing: each device still "
             "has what was its rows, now as columns.",
@@ -115,7 +117,7 @@ def _check_program(answer: Any, x: jax.Array) -> Any:
         ("all-reduce", "The pieces were put together by a sum"),
     ):
         if kind in kinds:
-            raise Wrong(
+            raise WrongAnswerError(
                 f"The result is right, but {what[0].lower()}{what[1:]} ({sent(program)}"
                 f"). With one all-to-all a device sends {formula} bytes.",
                 f"where the {kind} comes from; all_to_all sends each device only what "
@@ -123,19 +125,19 @@ def _check_program(answer: Any, x: jax.Array) -> Any:
             )
     used = in_shard_map(answer, x)
     if not used:
-        raise Wrong(
+        raise WrongAnswerError(
             "The result is right, but there is no shard_map in it: the compiler chose "
             f"the collective ({sent(program)}). Here you are to write it.",
             "jax.shard_map and jax.lax.all_to_all.",
         )
     if kinds != {"all-to-all": 1} or hlo.wire_bytes(program) != formula:
-        raise Wrong(
+        raise WrongAnswerError(
             "The result is right, but it is not brought about by one all-to-all, in "
             f"which a device sends {formula} bytes: {sent(program)}.",
             "can a single call of all_to_all move everything?",
         )
     if "all_to_all" not in used:
-        raise Wrong(
+        raise WrongAnswerError(
             "The result is right, but the all-to-all is not yours: it happens outside "
             "of your shard_map.",
             "jax.lax.all_to_all inside the function that shard_map runs.",

@@ -15,7 +15,14 @@ from chapter3.exercises.programs import (
     layout,
     sent,
 )
-from chapter3.exercises.verdict import Crashed, NotAnswered, Verdict, Wrong, judge, run
+from chapter3.exercises.verdict import (
+    CrashError,
+    NotAnsweredError,
+    Verdict,
+    WrongAnswerError,
+    judge,
+    run,
+)
 from chapter3.reference import f64
 
 RATE = 0.1
@@ -63,7 +70,7 @@ def _check(step: Any, seed: int) -> str:
     expect_tree(new, params, "new")
     _check_values(new, params, x)
     if not hasattr(step, "lower"):
-        raise Wrong(
+        raise WrongAnswerError(
             "The values are right, but the step is not what jax.jit returns (it has no "
             "`lower`): called so, its operations run one by one, and nothing says how "
             "its results must be cut.",
@@ -71,7 +78,7 @@ def _check(step: Any, seed: int) -> str:
         )
     for name, leaf in new.items():
         if not is_cut(leaf, shardings[name]):
-            raise Wrong(
+            raise WrongAnswerError(
                 f"The values are right, but {name} went in as {SPECS[name]} and comes "
                 f"out as {layout(leaf)}. In the next step it would have to be moved "
                 "back, or the program compiled anew.",
@@ -81,7 +88,7 @@ def _check(step: Any, seed: int) -> str:
     program = step.lower(*arguments()).compile()
     for operation in hlo.collectives(program):
         if operation.kind == "all-gather" and operation.nbytes >= params["w1"].nbytes:
-            raise Wrong(
+            raise WrongAnswerError(
                 "The result is right, but a whole weight matrix is gathered on each "
                 f"device: {sent(program)}.",
                 "the shardings that you set inside of the step.",
@@ -117,22 +124,22 @@ def _check_values(new: dict[str, jax.Array], params: Any, x: np.ndarray) -> None
         return
     still = [name for name, ratio in steps.items() if abs(ratio) < 1e-2]
     if len(still) == len(steps):
-        raise Wrong("The parameters came back as they were.")
+        raise WrongAnswerError("The parameters came back as they were.")
     if still:
-        raise Wrong(
+        raise WrongAnswerError(
             f"{' and '.join(still)} did not move.",
             "whether every parameter is updated.",
         )
     if not follows or np.ptp(ratios) > 0.02 * abs(ratios).max():
         off = [name for name, ratio in steps.items() if abs(ratio - 1) > 1e-2]
-        raise Wrong(
+        raise WrongAnswerError(
             "The step does not follow the gradient of the mean squared error in "
             f"{', '.join(off) if off else 'direction'}.",
             "the model, relu(x w1 + b1) w2, the loss, and that all gradients are taken "
             "at the old parameters.",
         )
     ratio = float(ratios.mean())
-    raise Wrong(*_explain(ratio, x.size, len(x)))
+    raise WrongAnswerError(*_explain(ratio, x.size, len(x)))
 
 
 def _explain(ratio: float, elements: int, rows: int) -> tuple[str, str]:
@@ -178,15 +185,15 @@ def _check_fixed(step: Any, arguments: Any) -> None:
     """
     try:
         jaxpr = jax.make_jaxpr(step)(*arguments).jaxpr
-    except NotAnswered:
+    except NotAnsweredError:
         raise
     except Exception as error:
-        raise Crashed from error
+        raise CrashError from error
     fixed = _fixed(jaxpr)
     names = sorted(SPECS)  # the order of a dict's leaves
     free = [name for name, is_fixed in zip(names, fixed, strict=True) if not is_fixed]
     if free:
-        raise Wrong(
+        raise WrongAnswerError(
             f"The result is right, but nothing in the step says how {', '.join(free)} "
             "must be cut: this time the compiler chose as you wish.",
             "out_shardings of jax.jit, for every parameter.",

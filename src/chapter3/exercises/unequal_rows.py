@@ -16,9 +16,14 @@ from typing import Any
 import numpy as np
 
 from chapter3.exercises.means import COLUMNS, PROCESSES, judge_reports
-from chapter3.exercises.verdict import NotAnswered, Verdict, Wrong, judge
+from chapter3.exercises.verdict import (
+    NotAnsweredError,
+    Verdict,
+    WrongAnswerError,
+    judge,
+)
 from chapter3.last_words import how_it_ended
-from chapter3.launcher import LaunchError, ProcessFailed, TimeLimit, launch
+from chapter3.launcher import LaunchError, ProcessFailedError, TimeLimitError, launch
 
 ROWS = (5, 1, 7, 2, 6)
 """Rows of each file."""
@@ -77,8 +82,8 @@ def _source(function: Any) -> tuple[str, str]:
     """Take the text of a function, on the lines on which it stands in its file.
 
     Raises:
-        Wrong: it is not one that was written with `def`.
-        NotAnswered: it is still the stub.
+        WrongAnswerError: it is not one that was written with `def`.
+        NotAnsweredError: it is still the stub.
     """
     try:
         lines, first = inspect.getsourcelines(function)
@@ -87,13 +92,13 @@ def _source(function: Any) -> tuple[str, str]:
         if not isinstance(tree, ast.FunctionDef):
             raise TypeError("not a function that was written with def")
     except (TypeError, ValueError, OSError, SyntaxError):
-        raise Wrong(
+        raise WrongAnswerError(
             "The answer must be a function that is written with `def` in a file or a "
             f"notebook's cell, but it is {str(function)[:60]}."
         ) from None
     raised = [n.exc for n in ast.walk(tree) if isinstance(n, ast.Raise)]
-    if any(isinstance(e, ast.Name) and e.id == "NotAnswered" for e in raised):
-        raise NotAnswered
+    if any(isinstance(e, ast.Name) and e.id == "NotAnsweredError" for e in raised):
+        raise NotAnsweredError
     return tree.name, "\n" * (first - 1) + source
 
 
@@ -105,14 +110,14 @@ def _marks(folder: Path, mark: str) -> dict[int, Any]:
     }
 
 
-def _explain(error: LaunchError, folder: Path, seconds: float) -> Wrong:
+def _explain(error: LaunchError, folder: Path, seconds: float) -> WrongAnswerError:
     """Say why the processes came to no result."""
     errors, returned = _marks(folder, "error"), _marks(folder, "returned")
-    if isinstance(error, ProcessFailed):
+    if isinstance(error, ProcessFailedError):
         if error.process in errors:
             return _raised(error.process, errors[error.process])
         if "Received data size doesn't match" in str(error):
-            return Wrong(
+            return WrongAnswerError(
                 "The processes took part in one operation with arrays of different "
                 "shapes, and the runtime gave up.",
                 "what each process hands over: with different numbers of rows it must "
@@ -122,28 +127,31 @@ def _explain(error: LaunchError, folder: Path, seconds: float) -> Wrong:
             return _left_alone(returned)
         ending = how_it_ended(error.returncode)
         words = str(error).partition("It wrote:")[2].partition("The others:")[0]
-        return Wrong(
+        return WrongAnswerError(
             f"Process {error.process} ended before your function returned: {ending}. "
             f"It wrote:\n{words.strip()}"
         )
-    if isinstance(error, TimeLimit) and len(_marks(folder, "entered")) == PROCESSES:
+    if (
+        isinstance(error, TimeLimitError)
+        and len(_marks(folder, "entered")) == PROCESSES
+    ):
         stood = re.search(r"answer\.py, line (\d+), in \S+\n\s*(.*)", str(error))
         where = f", in line {stood[1]}: `{stood[2]}`" if stood else ""
         if returned:
             return _left_alone(returned, where)
-        return Wrong(
+        return WrongAnswerError(
             f"No process came to an end within {seconds:g} s. They stood in your "
             f"function{where}",
             "whether all processes call the same operations in the same order.",
         )
-    return Wrong(
+    return WrongAnswerError(
         f"The two processes did not get so far as to call your function within "
         f"{seconds:g} s. That is not your answer's fault.",
         "the load of this machine; or give more time: check(..., seconds=300).",
     )
 
 
-def _raised(process: int, mark: Any) -> Wrong:
+def _raised(process: int, mark: Any) -> WrongAnswerError:
     """Show the error that the answer raised on one process."""
     advice = ""
     if "NameError" in mark["text"]:
@@ -152,13 +160,13 @@ def _raised(process: int, mark: Any) -> Wrong:
             "other functions and imports of its file."
         )
     head = f"Your code raised an error on process {process}{mark['where']}"
-    return Wrong("\n".join([head, *mark["text"].splitlines()[:8]]), advice)
+    return WrongAnswerError("\n".join([head, *mark["text"].splitlines()[:8]]), advice)
 
 
-def _left_alone(returned: Any, where: str = "") -> Wrong:
+def _left_alone(returned: Any, where: str = "") -> WrongAnswerError:
     done = " and ".join(map(str, returned))
     others = " and ".join(str(i) for i in range(PROCESSES) if i not in returned)
-    return Wrong(
+    return WrongAnswerError(
         f"Process {others} waits for ever{where}, for process {done}, which has "
         "returned already without taking part.",
         _ALL_CALL,

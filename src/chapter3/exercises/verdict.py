@@ -1,8 +1,8 @@
 """What a self-check answers: not answered yet, passed, or failed with the reason.
 
 A check never raises for a wrong answer. It hands the answer's code to `run`, which
-turns an error of that code into a verdict, and raises `Wrong` where a result does not
-fit; `judge` makes the verdict of either.
+turns an error of that code into a verdict, and raises `WrongAnswerError` where a result
+does not fit; `judge` makes the verdict of either.
 """
 
 import inspect
@@ -19,11 +19,11 @@ NOT_ANSWERED, PASSED, FAILED = "not answered yet", "passed", "failed"
 _MOST_LINES = 8
 
 
-class NotAnswered(Exception):  # noqa: N818 - it is the state of a stub, not an error
+class NotAnsweredError(Exception):
     """What a stub raises until its reader has written the answer."""
 
 
-class Wrong(Exception):  # noqa: N818 - caught by `judge`, never seen as an error
+class WrongAnswerError(Exception):
     """A result that does not fit.
 
     Args:
@@ -36,7 +36,7 @@ class Wrong(Exception):  # noqa: N818 - caught by `judge`, never seen as an erro
         self.diagnosis, self.look = diagnosis, look
 
 
-class Crashed(Exception):  # noqa: N818 - as `Wrong`
+class CrashError(Exception):
     """The answer's own code raised an error, which is the cause."""
 
 
@@ -81,15 +81,16 @@ def judge(exercise: int, answer: Any, check: Callable[[], str]) -> Verdict:
     Args:
         exercise: number of the exercise.
         answer: what the reader wrote.
-        check: says what was found to be right, or raises `Wrong`, or what `run` raises.
+        check: says what was found to be right, or raises `WrongAnswerError`, or what
+            `run` raises.
     """
     try:
         return Verdict(exercise, PASSED, check())
-    except NotAnswered:
+    except NotAnsweredError:
         return Verdict(exercise, NOT_ANSWERED)
-    except Wrong as wrong:
+    except WrongAnswerError as wrong:
         return Verdict(exercise, FAILED, wrong.diagnosis, wrong.look)
-    except Crashed as crashed:
+    except CrashError as crashed:
         assert crashed.__cause__ is not None
         return Verdict(exercise, FAILED, *_last_lines(answer, crashed.__cause__))
 
@@ -98,31 +99,33 @@ def expect_function(answer: Any) -> None:
     """Check that an answer can be called.
 
     Raises:
-        Wrong: it cannot.
+        WrongAnswerError: it cannot.
     """
     if not callable(answer):
-        raise Wrong(f"The answer must be a function, but it is {answer!r}.")
+        raise WrongAnswerError(f"The answer must be a function, but it is {answer!r}.")
 
 
 def run(answer: Any, *arguments: Any) -> Any:
     """Call what the reader wrote, and wait for its result.
 
     Raises:
-        Wrong: it is not a function, or it returned nothing.
-        Crashed: it raised an error.
-        NotAnswered: it is still the stub.
+        WrongAnswerError: it is not a function, or it returned nothing.
+        CrashError: it raised an error.
+        NotAnsweredError: it is still the stub.
     """
     expect_function(answer)
     try:
         result = answer(*arguments)
         if not isinstance(result, Iterator):
             jax.block_until_ready(result)
-    except NotAnswered:
+    except NotAnsweredError:
         raise
     except Exception as error:
-        raise Crashed from error
+        raise CrashError from error
     if result is None:
-        raise Wrong("The function returned None.", "is there a `return` at its end?")
+        raise WrongAnswerError(
+            "The function returned None.", "is there a `return` at its end?"
+        )
     return result
 
 

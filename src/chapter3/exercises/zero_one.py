@@ -19,7 +19,7 @@ from chapter3.exercises.programs import (
     one_program,
     sent,
 )
-from chapter3.exercises.verdict import Verdict, Wrong, judge, run
+from chapter3.exercises.verdict import Verdict, WrongAnswerError, judge, run
 from chapter3.reference import f64
 
 __all__ = ["BETA1", "BETA2", "EPSILON", "RATE", "check", "loss", "mesh"]
@@ -55,11 +55,13 @@ def _check(step: Any, seed: int) -> str:
     random = np.random.default_rng(seed)
     shares, whole = NamedSharding(mesh(), P("data")), NamedSharding(mesh(), P())
 
-    def draw(scale: float, shape: tuple[int, ...] = ()) -> Any:
-        make = lambda s: (scale * random.standard_normal(s)).astype(np.float32)  # noqa: E731
-        return make(shape) if shape else {k: make(s) for k, s in SHAPES.items()}
+    def draw(*shape: int) -> np.ndarray:
+        return random.standard_normal(shape).astype(np.float32)
 
-    params, x, y = draw(0.3), draw(1.0, (64, 16)), draw(1.0, (64, 8))
+    def like_params(scale: float) -> dict[str, np.ndarray]:
+        return {k: np.float32(scale) * draw(*shape) for k, shape in SHAPES.items()}
+
+    params, x, y = like_params(0.3), draw(64, 16), draw(64, 8)
 
     def arguments(state: Any) -> tuple[Any, ...]:
         """Place new copies: the step may donate what it gets."""
@@ -69,29 +71,33 @@ def _check(step: Any, seed: int) -> str:
         return _put(params, whole), placed, _put(x, shares), _put(y, shares)
 
     zeros = {k: np.zeros(s, np.float32) for k, s in SHAPES.items()}
-    squares = {k: v**2 for k, v in draw(0.01).items()}
+    squares = {k: v**2 for k, v in like_params(0.01).items()}
     states = (
-        {"m": draw(0.01), "v": squares, "count": 4},  # in the middle of a training
+        {
+            "m": like_params(0.01),
+            "v": squares,
+            "count": 4,
+        },  # in the middle of a training
         {"m": zeros, "v": zeros, "count": 0},  # at its start
     )
     for state in states:
         result = run(answer, *arguments(state))
         if not isinstance(result, tuple) or len(result) != 2:
-            raise Wrong(
+            raise WrongAnswerError(
                 "The answer must return two things, (params, state), but it returned "
                 f"{type(result).__name__}."
             )
         _check_shapes(*result)
         try:
             _check_values(*result, params, state, x, y)
-        except _Scaled as scaled:
+        except _ScaleError as scaled:
             program = answer.lower(*arguments(state)).compile()
-            raise Wrong(*_why(scaled.ratio, program)) from None
+            raise WrongAnswerError(*_why(scaled.ratio, program)) from None
         _check_layout(*result, shares, whole)
     return _check_program(answer, arguments(states[0]))
 
 
-class _Scaled(Exception):  # noqa: N818 - explained by the caller
+class _ScaleError(Exception):
     """The gradient in the first moment is `ratio` times the right one."""
 
     def __init__(self, ratio: float) -> None:
@@ -138,12 +144,14 @@ def _put(tree: Any, sharding: NamedSharding) -> Any:
 
 def _check_shapes(params: Any, state: Any) -> None:
     if not isinstance(state, dict) or set(state) != {"m", "v", "count"}:
-        raise Wrong('The new state must be a dict with the keys "m", "v" and "count".')
+        raise WrongAnswerError(
+            'The new state must be a dict with the keys "m", "v" and "count".'
+        )
     like = {k: jax.ShapeDtypeStruct(s, np.float32) for k, s in SHAPES.items()}
     if isinstance(params, dict) and set(params) == set(SHAPES):
         for name, (rows, columns) in SHAPES.items():
             if jnp.shape(params[name]) == (rows // N, columns):
-                raise Wrong(
+                raise WrongAnswerError(
                     f"The new {name} has the shape {(rows // N, columns)}: each device "
                     "updated its share, and the shares were not gathered.",
                     "all_gather (with to='invarying', since the result goes out as "
@@ -152,7 +160,7 @@ def _check_shapes(params: Any, state: Any) -> None:
     for name, tree in (("params", params), ("m", state["m"]), ("v", state["v"])):
         expect_tree(tree, like, name)
     if jnp.shape(state["count"]) != ():
-        raise Wrong(
+        raise WrongAnswerError(
             f"count has the shape {jnp.shape(state['count'])}: it is one number, the "
             "same on all devices.",
             "its out_specs: P().",
@@ -172,21 +180,23 @@ def _check_values(
         means = {k: np.mean([e[k] ** 2 for e in each], axis=0) for k in SHAPES}
         wrong = by_hand.mix(BETA2, before["v"], means)
         if by_hand.close(state["v"], wrong, atol=1e-11):
-            raise Wrong(
+            raise WrongAnswerError(
                 "v is made of the mean of the devices' *squared* gradients.",
                 "the order: first the mean over the devices, then the square.",
             )
-        raise Wrong("m is right, but v is not 0.999 v + 0.001 g².", "g*g, and BETA2.")
+        raise WrongAnswerError(
+            "m is right, but v is not 0.999 v + 0.001 g².", "g*g, and BETA2."
+        )
     count = int(state["count"])
     if count != before["count"] + 1:
-        raise Wrong(
+        raise WrongAnswerError(
             f"m and v are right, but count went from {before['count']} to {count}.",
             "count is the number of steps done: each step adds 1.",
         )
     if by_hand.close(params, by_hand.adam(old, state, count), atol=1e-5):
         return
     if not all(np.isfinite(f64(p)).all() for p in params.values()):
-        raise Wrong(
+        raise WrongAnswerError(
             "m and v are right, but in the first step the new parameters are not "
             "finite: 1 - 0.9**0 is zero.",
             "which t corrects the bias: the number of this step, counted from 1.",
@@ -203,11 +213,11 @@ def _check_values(
         "they are as before": old,
     }.items():
         if by_hand.close(params, wrong, atol=1e-5):
-            raise Wrong(
+            raise WrongAnswerError(
                 f"m, v and count are right, but the parameters are not: {what}.",
                 "the formula: t = count + 1, m / (1 - 0.9**t), v / (1 - 0.999**t).",
             )
-    raise Wrong(
+    raise WrongAnswerError(
         "m, v and count are right, but the parameters are not.",
         "the formula, and that each device updates the rows that belong to its share.",
     )
@@ -229,21 +239,21 @@ def _check_first_moment(
         if np.allclose(
             found, BETA1 * start + (1 - BETA1) * np.concatenate(own), atol=1e-6
         ):
-            raise Wrong(
+            raise WrongAnswerError(
                 "Each device put the gradient of its own rows alone into its m.",
                 "the sum over the devices: psum_scatter.",
             )
-        raise Wrong(
+        raise WrongAnswerError(
             f"m[{name!r}] is not 0.9 m + 0.1 g with the mean gradient g.",
             "which rows of g a device gets, and the order of the operations.",
         )
     if kept and abs(kept[0] - BETA1) > 1e-3:
-        raise Wrong(
+        raise WrongAnswerError(
             f"m is {kept[0]:.3g} m + {taken:.3g} g instead of 0.9 m + 0.1 g.",
             "BETA1 is for m, BETA2 for v.",
         )
     if abs(taken / (1 - BETA1) - 1) > 1e-2:
-        raise _Scaled(taken / (1 - BETA1))
+        raise _ScaleError(taken / (1 - BETA1))
 
 
 def _check_layout(
@@ -252,19 +262,19 @@ def _check_layout(
     for name in ("m", "v"):
         for leaf in state[name].values():
             if leaf.sharding.is_fully_replicated:
-                raise Wrong(
+                raise WrongAnswerError(
                     f"The values are right, but every device keeps the whole of {name}:"
                     f" {N} times the memory that ZeRO-1 needs.",
                     "out_specs of the state, and that a device updates its share only.",
                 )
             if not is_cut(leaf, shares):
-                raise Wrong(
+                raise WrongAnswerError(
                     f"{name} is cut as {layout(leaf)} instead of P('data').",
                     "out_specs.",
                 )
     for name, leaf in params.items():
         if not is_cut(leaf, whole):
-            raise Wrong(
+            raise WrongAnswerError(
                 f"The values are right, but {name} comes back as {layout(leaf)}: each "
                 "device has its share only. That is a part of ZeRO-3; in ZeRO-1 the "
                 "parameters are whole everywhere.",
@@ -278,7 +288,7 @@ def _check_program(answer: Any, arguments: tuple[Any, ...]) -> str:
     formula = traffic.step_bytes("ZeRO-1", s, N)
     promised = f"a reduce-scatter and an all-gather send {formula:.0f}"
     if _all_reduced(program):
-        raise Wrong(
+        raise WrongAnswerError(
             "The result is right, but the gradient is all-reduced: each device gets "
             f"all of it and uses an eighth ({sent(program)}; {promised}).",
             "psum_scatter instead of psum or pmean. If you wrote none of these: "
@@ -287,13 +297,13 @@ def _check_program(answer: Any, arguments: tuple[Any, ...]) -> str:
             "to='varying') before.",
         )
     if hlo.wire_bytes(program) > formula + 64:
-        raise Wrong(
+        raise WrongAnswerError(
             f"The result is right, but more is sent than needed: {sent(program)}; "
             f"{promised}.",
             "what is gathered besides the new parameters.",
         )
     if not in_shard_map(answer, *arguments):
-        raise Wrong(
+        raise WrongAnswerError(
             "The result is right, but there is no shard_map in it.", "jax.shard_map."
         )
     return (
