@@ -2,7 +2,6 @@
 
 import getpass
 import os
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -11,17 +10,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from needs import need
 
 from chapter3.separate_hosts import two_hosts
-
-
-def need(package, *programs):
-    """Skip if a program is missing. In CI, which sets CI, nothing is skipped."""
-    missing = [program for program in programs if shutil.which(program) is None]
-    if missing:
-        reason = f"needs {', '.join(missing)} (Debian, Ubuntu: apt install {package})"
-        pytest.fail(reason) if "CI" in os.environ else pytest.skip(reason)
-
 
 NOT_ALLOWED = ("not permitted", "denied", "read-only", "not supported", "is unknown")
 

@@ -5,11 +5,13 @@ only here: readers need no run-time type checker.
 """
 
 import os
+import shutil
 import time
 
 import jax
 import pytest
 from jaxtyping import install_import_hook
+from needs import need
 
 
 def pytest_configure():
@@ -43,3 +45,44 @@ def optax_promotes():
     """Allow what optax does itself: it multiplies its integer counter by floats."""
     with jax.numpy_dtype_promotion("standard"):
         yield
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Start Chromium; skip if there is none."""
+    from playwright.sync_api import sync_playwright  # few tests need it
+
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        need("chromium", "chromium")
+    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=options)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a page as a first visit; return it, what it asked for, what it reports."""
+    contexts = []
+
+    def open_page(path, width=1280, scheme="light"):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+        requests, complaints = [], []
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda m: complaints.append(m.text) if m.type == "error" else None,
+        )
+        page.goto(path.as_uri(), wait_until="networkidle")
+        return page, requests, complaints
+
+    yield open_page
+    for context in contexts:
+        context.close()

@@ -1,59 +1,11 @@
 """The built pages in a real browser, with no network."""
 
-import os
-import shutil
-
 import pytest
-from playwright.sync_api import sync_playwright
 from test_site import ARTICLES, BUILT, name
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-
-# A reader may have no Chromium, and can still check all the rest. In CI, which sets CI,
-# nothing is skipped: there a missing browser is an error.
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None and "CI" not in os.environ,
-    reason="needs Chromium (Debian: apt install chromium)",
-)
 
 MOST_BYTES = 800_000
 MOST_REQUESTS = 15
 WIDTHS = {"desktop": 1280, "phone": 390}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def visit(browser):
-    """Open a page as a first visit; return it, what it asked for, what it reports."""
-    contexts = []
-
-    def open_page(path, width=1280, scheme="light"):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
-        )
-        contexts.append(context)
-        page = context.new_page()
-        requests, complaints = [], []
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "console",
-            lambda m: complaints.append(m.text) if m.type == "error" else None,
-        )
-        page.goto(path.as_uri(), wait_until="networkidle")
-        return page, requests, complaints
-
-    yield open_page
-    for context in contexts:
-        context.close()
 
 
 @pytest.mark.parametrize("path", ARTICLES, ids=name)

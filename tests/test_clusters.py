@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from clusters import need, separate_hosts, slurm
+from clusters import separate_hosts, slurm
 from jax._src.clusters.k8s_cluster import K8sCluster
+from needs import need
 from small_site import ROOT
 
 JOBS = ROOT / "examples/jobs"

@@ -1,9 +1,9 @@
 import json
-import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from leftovers import ON_LINUX
 
 from chapter3.fresh import run_python
 from chapter3.launcher import ProcessFailedError, free_port, launch
@@ -47,7 +47,7 @@ report({"sum": total, "who": [jax.process_index(), jax.process_count()],
         assert 0 < found.seconds < 120
 
 
-@pytest.mark.skipif(not hasattr(os, "unshare"), reason="needs Linux")
+@ON_LINUX  # where a process can have a host name of its own
 def test_a_host_name_that_leads_nowhere_and_only_loopback_addresses(tmp_path):
     """Gloo by itself listens where the machine's name leads, or fails."""
     source = """

@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from leftovers import living
+from leftovers import ON_LINUX, living
 from small_site import ROOT
 
 from chapter3 import launcher
@@ -18,7 +18,6 @@ from chapter3.launcher import LaunchError, ProcessFailedError, TimeLimitError, l
 
 PROCESSES = ROOT / "examples/processes"
 LIMIT = 100  # seconds; a machine with other work needs many times its usual time
-ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 JOIN = "from chapter3.launcher import join, report; join(); import jax\n"
 
 

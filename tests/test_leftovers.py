@@ -2,12 +2,10 @@
 
 import os
 import subprocess
-import sys
 
-import pytest
-from leftovers import living
+from leftovers import ON_LINUX, living
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+pytestmark = ON_LINUX
 
 
 def test_any_process_is_seen_until_it_ends(tmp_path):

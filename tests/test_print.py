@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from test_browser import browser, pytestmark  # noqa: F401 - used by name
 from test_site import BUILT
 
 PAPER = {"A4": (210, 297), "Letter": (216, 279)}  # mm
@@ -11,7 +10,7 @@ ORDINARY = "3-7-meshes"
 
 
 @pytest.fixture
-def on_paper(browser):  # noqa: F811
+def on_paper(browser):
     """Open a page as it looks on paper of a width; `close` all of them afterwards."""
     contexts = []
 

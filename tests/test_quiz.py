@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 from bs4 import BeautifulSoup
 from small_site import ROOT, SmallSite, cell
-from test_browser import POOR_CONTRAST, browser, visit  # noqa: F401
-from test_browser import pytestmark as needs_chromium
+from test_browser import POOR_CONTRAST
 
 RIGHT = ":::{right}\nIt is **this**.\n\nBecause it is.\n:::\n"
 WRONG = ":::{{wrong}}\nIt is option {0}.\n\nNot, because of {0}.\n:::\n"
@@ -196,8 +195,7 @@ def tab_to(page, kind):
     raise AssertionError(f"no {kind} is reached by the Tab key")
 
 
-@needs_chromium
-def test_it_can_be_answered_by_keyboard_alone(small, visit):  # noqa: F811
+def test_it_can_be_answered_by_keyboard_alone(small, visit):
     page, _, complaints = visit(page_of(small))
     tab_to(page, "radio")
     page.keyboard.press("ArrowDown")  # looking at an option is not yet an answer
@@ -227,8 +225,7 @@ def score(page):
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
-@needs_chromium
-def test_the_score_counts_the_first_try_and_can_start_again(small, visit):  # noqa: F811
+def test_the_score_counts_the_first_try_and_can_start_again(small, visit):
     page, _, _ = visit(page_of(small))
     assert score(page) == [0, 0, 3]  # right, answered, questions
     answer(page, 0, "A")
@@ -249,8 +246,7 @@ def test_the_score_counts_the_first_try_and_can_start_again(small, visit):  # no
     assert score(page) == [1, 1, 3]
 
 
-@needs_chromium
-def test_a_verdict_does_not_stand_beside_another_option(small, visit):  # noqa: F811
+def test_a_verdict_does_not_stand_beside_another_option(small, visit):
     page, _, _ = visit(page_of(small))
     answer(page, 0, "B")
     said = page.locator(".quiz-said").first
@@ -260,15 +256,13 @@ def test_a_verdict_does_not_stand_beside_another_option(small, visit):  # noqa: 
     assert score(page) == [0, 1, 3]  # the first try still counts
 
 
-@needs_chromium
-def test_nothing_chosen_is_not_an_answer(small, visit):  # noqa: F811
+def test_nothing_chosen_is_not_an_answer(small, visit):
     page, _, _ = visit(page_of(small))
     page.get_by_role("button", name="Check").first.click()
     assert score(page) == [0, 0, 3]
 
 
-@needs_chromium
-def test_a_screen_reader_finds_names_and_roles(small, visit):  # noqa: F811
+def test_a_screen_reader_finds_names_and_roles(small, visit):
     page, _, _ = visit(page_of(small))
     group = page.get_by_role("group", name="Question 2 Another one")
     names = ["A It is option 1.", "B It is option 2.", "C It is option 3."]
@@ -279,10 +273,9 @@ def test_a_screen_reader_finds_names_and_roles(small, visit):  # noqa: F811
     assert not group.get_by_text("Because it is.").is_visible()  # before the answer
 
 
-@needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_verdicts_can_be_read(small, visit, width, scheme):  # noqa: F811
+def test_verdicts_can_be_read(small, visit, width, scheme):
     page, _, _ = visit(page_of(small), width, scheme)
     answer(page, 0, "A")
     answer(page, 1, "B")
@@ -290,8 +283,7 @@ def test_verdicts_can_be_read(small, visit, width, scheme):  # noqa: F811
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@needs_chromium
-def test_without_javascript_each_option_has_a_fold(small, browser):  # noqa: F811
+def test_without_javascript_each_option_has_a_fold(small, browser):
     context = browser.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
     page.goto(page_of(small).as_uri())
