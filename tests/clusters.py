@@ -5,12 +5,11 @@ import os
 import socket
 import subprocess
 import tempfile
-import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from needs import need
+from needs import need, wait_until
 
 from chapter3.separate_hosts import two_hosts
 
@@ -35,13 +34,6 @@ def separate_hosts(**options):
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return probe.getsockname()[1]
-
-
-def wait_until(condition, what, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not within {seconds} s"
-        time.sleep(0.05)
 
 
 class Slurm:

@@ -39,22 +39,6 @@ def test_each_example_once_in_the_order_and_all_batches_of_one_shape(n, examples
     assert seen == order.tolist()
 
 
-def test_a_process_without_gaps_brings_all_rows():
-    assert epochs.own_rows(rows_on(4), 16) == slice(0, 16)
-
-
-class ThreeOfFour:
-    """A sharding of which this process has the devices 0, 1 and 3."""
-
-    def addressable_devices_indices_map(self, shape):
-        return {i: (slice(4 * i, 4 * i + 4),) for i in (3, 0, 1)}
-
-
-def test_rows_with_gaps_are_refused():
-    with pytest.raises(ValueError, match=r"\(4, 8\), \(12, 16\).* of 16, with gaps"):
-        epochs.own_rows.__wrapped__(ThreeOfFour(), 16)
-
-
 def test_a_mesh_in_another_order_still_gets_its_rows():
     mesh = Mesh(jax.devices()[::-1], ("data",))
     x = np.arange(16.0, dtype=np.float32)

@@ -5,11 +5,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import ExitStack, contextmanager
 
 import pytest
 from leftovers import ON_LINUX, living
+from needs import wait_until
 from small_site import ROOT
 
 from chapter3 import launcher
@@ -350,7 +350,9 @@ launch({str(script)!r}, {str(started)!r}, "apart", "stay")
         start_new_session=True,
         stderr=subprocess.DEVNULL,
     )
-    until(lambda: caller.poll() or len(list(started.iterdir())) == 2)
+    wait_until(
+        lambda: caller.poll() or len(list(started.iterdir())) == 2, "workers", LIMIT
+    )
     caller_guard_workers_children = living(f"THIS_TEST={tmp_path}\0")
     assert len(caller_guard_workers_children) == 1 + 1 + 2 + 2
     if how == "kill -9":
@@ -360,8 +362,8 @@ launch({str(script)!r}, {str(started)!r}, "apart", "stay")
     else:
         os.killpg(caller.pid, signal.SIGKILL)
     caller.wait(LIMIT)
-    until(lambda: not living(f"THIS_TEST={tmp_path}\0"))
-    until(lambda: not list(temporary.iterdir()))
+    wait_until(lambda: not living(f"THIS_TEST={tmp_path}\0"), "nobody left", LIMIT)
+    wait_until(lambda: not list(temporary.iterdir()), "an empty folder", LIMIT)
 
 
 @ON_LINUX
@@ -379,7 +381,7 @@ time.sleep(1000)
         LaunchError, match=r"guards those of script\.py: killed by SIGK"
     ):
         launch(written(tmp_path, source), seconds=LIMIT)
-    until(lambda: not living(f"THIS_TEST={tmp_path}\0"))
+    wait_until(lambda: not living(f"THIS_TEST={tmp_path}\0"), "nobody left", LIMIT)
 
 
 GUARD = "import os, subprocess, sys; from chapter3 import _guard\n"
@@ -420,10 +422,3 @@ wait()
     error = hung(written(tmp_path, source), "time.sleep", processes=1)
     assert "script.py, line 6, in <module>\n        wait()" in str(error)
     assert "script.py, line 5, in wait\n        time.sleep(0.01)" in str(error)
-
-
-def until(condition):
-    end = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)

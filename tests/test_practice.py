@@ -7,7 +7,8 @@ from tolerances import FLOAT32_STEPS
 
 from chapter3 import data_parallel as dp
 from chapter3 import device_mesh, figures, hlo
-from chapter3.practice import descend, problem
+from chapter3.practice import problem
+from chapter3.reference import descend
 
 RATE, EPOCHS = 0.05, 50
 

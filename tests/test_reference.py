@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tolerances import FLOAT32_SUM, FLOAT64_SUM
 
-from chapter3.reference import f64, grad_mse, in_float64, mse
+from chapter3.reference import descend, f64, grad_mse, in_float64, linear_data, mse
 
 
 @pytest.fixture
@@ -63,3 +63,22 @@ def test_in_float64_gives_the_exact_gradient_and_leaves_float32_on(problem):
     exact = grad_mse(f64(short[0]), f64(short[1]["x"]), f64(short[1]["y"]))
     np.testing.assert_allclose(found, exact, **FLOAT64_SUM)
     assert jnp.ones(1).dtype == jnp.float32
+
+
+@pytest.mark.parametrize("outputs", [(), (1,), (3,)], ids=str)
+def test_descent_is_that_of_the_formula(outputs):
+    rng = np.random.default_rng(2)
+    x, y = rng.standard_normal((7, 5)), rng.standard_normal((7, *outputs))
+    zero = {"w": np.zeros((5, *outputs)), "b": np.zeros(outputs)}
+    once, (first_loss,) = descend(zero, x, y, rate=0.1, steps=1)
+    np.testing.assert_allclose(once["w"], 0.2 / y.size * x.T @ y)
+    np.testing.assert_allclose(once["b"], 0.2 / y.size * y.sum(axis=0))
+    np.testing.assert_allclose(first_loss, np.mean(y**2))
+
+
+def test_descent_finds_what_made_the_data():
+    zero = {"w": np.zeros((5, 1)), "b": np.zeros(1)}
+    found, losses = descend(zero, *linear_data(7), rate=0.1, steps=5000)
+    np.testing.assert_allclose(found["w"][:, 0], [1, 2, 3, 4, 5], rtol=1e-5)
+    np.testing.assert_allclose(found["b"], 0.5, rtol=1e-5)
+    assert len(losses) == 5000 and losses[-1] < 1e-10

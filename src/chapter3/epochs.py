@@ -13,35 +13,12 @@ from jax.sharding import NamedSharding
 from jaxtyping import Int, Shaped
 
 from chapter3.batches import pad_batch
+from chapter3.loading import load_batch
 
 
 def shuffled(seed: int, epoch: int, examples: int) -> Int[np.ndarray, " examples"]:
     """Return the order of the examples in one epoch, a permutation."""
     return np.random.default_rng([seed, epoch]).permutation(examples)
-
-
-def own_rows(sharding: NamedSharding, rows: int) -> slice:
-    """Tell which rows of a global batch this process has to bring.
-
-    Args:
-        sharding: of the batch, dimension 0 cut.
-        rows: rows of the global batch.
-
-    Returns:
-        The rows of this process's devices; of all devices if there is one process.
-
-    Raises:
-        ValueError: they do not follow one another; order the mesh by process.
-    """
-    indices = sharding.addressable_devices_indices_map((rows,)).values()
-    cuts = sorted({index[0].indices(rows)[:2] for index in indices if index})
-    starts, stops = zip(*cuts, strict=True)
-    if starts[1:] != stops[:-1]:
-        raise ValueError(
-            f"this process has the rows {cuts} of {rows}, with gaps; build the mesh "
-            "from devices in the order of jax.devices()"
-        )
-    return slice(starts[0], stops[-1])
 
 
 def batches(
@@ -65,13 +42,12 @@ def batches(
         For each of `arrays` an array of shape (batch_size, ...), and weights of shape
         (batch_size,), float32: 1 for an example, 0 for filling.
     """
-    mine = own_rows(sharding, batch_size)
     for start in range(0, len(order), batch_size):
         rows, weights = pad_batch(order[start : start + batch_size], batch_size)
-        parts = [a[rows[mine]] for a in arrays] + [weights[mine]]
-        yield tuple(
-            jax.make_array_from_process_local_data(
-                sharding, part, (batch_size, *part.shape[1:])
-            )
-            for part in parts
-        )
+
+        def of_batch(array, rows=rows):
+            shape = (batch_size, *array.shape[1:])
+            return load_batch(sharding, shape, lambda own: array[rows[own]])
+
+        own_weights = load_batch(sharding, weights.shape, weights.__getitem__)
+        yield (*map(of_batch, arrays), own_weights)

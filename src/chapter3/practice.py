@@ -1,4 +1,4 @@
-"""The problem of section 3.9, and its solution on one device in NumPy float64.
+"""The problem of section 3.9.
 
 Linear regression, y = X w + b with a little noise. Parameters are a dictionary of `w`,
 shape (features,), and `b`, shape (), as `chapter3.data_parallel` takes them.
@@ -7,10 +7,6 @@ shape (features,), and `b`, shape (), as `chapter3.data_parallel` takes them.
 from typing import NamedTuple
 
 import jax
-import numpy as np
-from jaxtyping import Array, Float
-
-from chapter3.reference import f64
 
 
 class Problem(NamedTuple):
@@ -51,32 +47,3 @@ def problem(devices: int) -> Problem:
         "b": jax.random.normal(for_b, ()),
     }
     return Problem(x, y, true, start)
-
-
-def descend(
-    start: dict[str, Array],
-    x: Float[Array, "examples features"],
-    y: Float[Array, " examples"],
-    rate: float,
-    epochs: int,
-) -> tuple[dict[str, np.ndarray], list[float]]:
-    """Train in float64 with the gradient written by hand: what the others must equal.
-
-    Args:
-        start: parameters to start from.
-        x: all inputs.
-        y: all targets.
-        rate: learning rate.
-        epochs: steps of gradient descent, each on all examples.
-
-    Returns:
-        The parameters, and the loss before each step.
-    """
-    w, b, x64, y64 = (f64(a) for a in (start["w"], start["b"], x, y))
-    losses = []
-    for _ in range(epochs):
-        error = x64 @ w + b - y64
-        losses.append(float(np.mean(error**2)))
-        w = w - rate * 2 / len(y64) * x64.T @ error
-        b = b - rate * 2 / len(y64) * error.sum()
-    return {"w": w, "b": b}, losses

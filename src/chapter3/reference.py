@@ -1,6 +1,6 @@
 """Single-device references in float64, which distributed results must equal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -70,27 +70,27 @@ def linear_data(rows: int) -> tuple[np.ndarray, np.ndarray]:
     return x, x @ np.arange(1, 6, dtype=np.float32)[:, None] + np.float32(0.5)
 
 
-def train_linear(
-    x: np.ndarray, y: np.ndarray, rate: float, steps: int
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Train a linear model by gradient descent on one device, from zero, in float64.
+def descend(
+    start: Mapping[str, ArrayLike], x: ArrayLike, y: ArrayLike, rate: float, steps: int
+) -> tuple[dict[str, np.ndarray], list[float]]:
+    """Train a linear model in float64, with the gradient written by hand.
 
     Args:
-        x: inputs, shape (batch, inputs).
-        y: targets, shape (batch, outputs).
+        start: parameters to start from: `w`, shape (features, *outputs), and `b`, shape
+            (*outputs,), where outputs are none or one dimension.
+        x: inputs, shape (batch, features).
+        y: targets, shape (batch, *outputs).
         rate: learning rate.
-        steps: number of steps, at least 1.
+        steps: of gradient descent, each on the whole batch.
 
     Returns:
-        The weights, shape (inputs, outputs), the bias, shape (outputs,), and the mean
-        squared error before the last step.
+        The parameters, and the mean squared error before each step.
     """
-    x, y = f64(x), f64(y)
-    w, b = np.zeros((x.shape[1], y.shape[1])), np.zeros(y.shape[1])
-    value = np.inf
+    w, b, x, y = (f64(a) for a in (start["w"], start["b"], x, y))
+    losses = []
     for _ in range(steps):
         error = x @ w + b - y
-        value = float(np.mean(error**2))
+        losses.append(float(np.mean(error**2)))
         w = w - rate * 2 / y.size * x.T @ error
         b = b - rate * 2 / y.size * error.sum(axis=0)
-    return w, b, value
+    return {"w": w, "b": b}, losses

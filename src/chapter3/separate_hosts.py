@@ -89,9 +89,8 @@ def two_hosts(*, name_is_loopback: bool = False) -> Generator[tuple[Host, Host]]
             Host(name, address, stack.enter_context(_held()))
             for name, address in addresses.items()
         ]
-        ends = [
-            ("name", "cable", "netns", str(host.pid)) for host in hosts
-        ]  # both ends have the same name, each on its host
+        # Both ends have the same name, each on its host.
+        ends = [("name", "cable", "netns", str(host.pid)) for host in hosts]
         _run("ip", "link", "add", *ends[0], "type", "veth", "peer", *ends[1])
         for host in hosts:
             lines = ["127.0.0.1 localhost"]

@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 from chapter3 import device_mesh, hlo, model
 from chapter3.exercises.programs import (
     expect_array,
+    expect_pair,
     expect_tree,
     in_shard_map,
     is_cut,
@@ -60,22 +61,18 @@ def _check(clip: Any, seed: int) -> str:
         return jax.device_put(gradients, share), most
 
     for factor in (0.3, 2.0):
-        result = run(answer, *arguments(full, factor * norm))
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise WrongAnswerError(
-                "The answer must return two things, (clipped, norm), but it returned "
-                f"{type(result).__name__}."
-            )
-        if not isinstance(result[1], jax.Array):
+        found = run(answer, *arguments(full, factor * norm))
+        clipped, its_norm = expect_pair(found, "(clipped, norm)")
+        if not isinstance(its_norm, jax.Array):
             raise WrongAnswerError(
                 "The second of the two things must be the norm, but it is of type "
-                f"{type(result[1]).__name__}.",
+                f"{type(its_norm).__name__}.",
                 "the order: (clipped, norm).",
             )
-        _check_norm(result[1], norms)
-        expect_tree(result[0], shapes, "clipped")
-        _check_clipped(result[0], full, factor, norms)
-        for leaf in jax.tree.leaves(result[0]):
+        _check_norm(its_norm, norms)
+        expect_tree(clipped, shapes, "clipped")
+        _check_clipped(clipped, full, factor, norms)
+        for leaf in jax.tree.leaves(clipped):
             if not is_cut(leaf, share):
                 raise WrongAnswerError(
                     "The values are right, but the clipped gradients are cut as "

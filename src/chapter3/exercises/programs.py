@@ -46,6 +46,20 @@ def in_shard_map(answer: Callable, *arguments: Any) -> set[str]:
     return {name for name, inside in equations(answer, *arguments) if inside}
 
 
+def expect_pair(value: Any, names: str) -> tuple[Any, Any]:
+    """Return a result, which must be a tuple of two.
+
+    Raises:
+        WrongAnswerError: it is something else; the message has `names`.
+    """
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise WrongAnswerError(
+            f"The answer must return two things, {names}, but it returned "
+            f"{type(value).__name__}."
+        )
+    return value
+
+
 def expect_array(value: Any, shape: tuple[int, ...], name: str) -> None:
     """Check that a result is a float32 JAX array of a shape.
 

@@ -12,6 +12,7 @@ from chapter3 import device_mesh, hlo, traffic
 from chapter3.exercises import by_hand
 from chapter3.exercises.by_hand import BETA1, BETA2, EPSILON, RATE, SHAPES
 from chapter3.exercises.programs import (
+    expect_pair,
     expect_tree,
     in_shard_map,
     is_cut,
@@ -72,21 +73,11 @@ def _check(step: Any, seed: int) -> str:
 
     zeros = {k: np.zeros(s, np.float32) for k, s in SHAPES.items()}
     squares = {k: v**2 for k, v in like_params(0.01).items()}
-    states = (
-        {
-            "m": like_params(0.01),
-            "v": squares,
-            "count": 4,
-        },  # in the middle of a training
-        {"m": zeros, "v": zeros, "count": 0},  # at its start
-    )
+    in_the_middle = {"m": like_params(0.01), "v": squares, "count": 4}
+    at_the_start = {"m": zeros, "v": zeros, "count": 0}
+    states = (in_the_middle, at_the_start)
     for state in states:
-        result = run(answer, *arguments(state))
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise WrongAnswerError(
-                "The answer must return two things, (params, state), but it returned "
-                f"{type(result).__name__}."
-            )
+        result = expect_pair(run(answer, *arguments(state)), "(params, state)")
         _check_shapes(*result)
         try:
             _check_values(*result, params, state, x, y)
