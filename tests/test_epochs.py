@@ -5,6 +5,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from chapter3 import device_mesh, epochs
+from chapter3.launcher import launch
 
 
 def rows_on(n):
@@ -45,3 +46,27 @@ def test_a_mesh_in_another_order_still_gets_its_rows():
     sharding = NamedSharding(mesh, P("data"))
     ((made, _),) = epochs.batches((x,), np.arange(16), 16, sharding)
     assert np.array_equal(made, x)
+
+
+INTERLEAVED = """
+from chapter3.launcher import join, report
+join()
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from chapter3 import epochs
+
+mesh = Mesh(np.array(jax.devices()).reshape(2, 2).T.ravel(), ("data",))
+rows = NamedSharding(mesh, P("data"))
+((made, _),) = epochs.batches((np.arange(8.0) ** 2,), np.arange(8)[::-1], 8, rows)
+shards = made.addressable_shards
+report({str(s.index[0].start): s.data.tolist() for s in shards})
+"""
+
+
+def test_a_process_whose_rows_have_gaps_brings_just_these(tmp_path):
+    (tmp_path / "script.py").write_text(INTERLEAVED)
+    first, second = launch(tmp_path / "script.py", devices=2)
+    assert first.value == {"0": [49, 36], "4": [9, 4]}
+    assert second.value == {"2": [25, 16], "6": [1, 0]}
