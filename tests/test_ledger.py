@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import pytest
 
 from chapter3 import model
-from chapter3.ledger import KINDS, Problem, entries, layer_entries, tensor_bytes
+from chapter3.ledger import KINDS, Problem, entries, tensor_bytes
 
 pytestmark = pytest.mark.usefixtures("optax_promotes")
 
@@ -73,24 +73,3 @@ def test_a_wrong_gradient_is_far_from_one_device(monkeypatch):
     # others do not: Adam's first step goes the other way by twice its rate.
     assert lines["DP with jit"].difference_float64 < 1e-5
     assert lines["TP"].difference_float64 == pytest.approx(0.02, rel=1e-3)
-
-
-@pytest.mark.parametrize("n", [2, 4, 8])
-@pytest.mark.parametrize("rows, width", [(64, 8), (32, 12)])
-def test_single_layers(n, rows, width):
-    lines = layer_entries(n, rows, width)
-    assert [line.strategy for line in lines] == [
-        "ring attention",
-        "ulysses",
-        "gather then multiply",
-        "multiply and pass on",
-    ]
-    for line in lines:
-        assert line.sent[0] == line.sent[1] > 0, line.strategy
-        # Sums of some ten float32 products and weights of size 1.
-        assert max(line.difference, line.difference_float64) < 1e-5, line.strategy
-    ring, ulysses, gather, pass_on = (line.executed for line in lines)
-    assert ring == {"collective-permute": 2 * (n - 1)}
-    assert ulysses == {"all-to-all": 4}
-    assert gather == {"all-gather": 1}
-    assert pass_on == {"collective-permute": n - 1}

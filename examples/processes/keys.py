@@ -44,7 +44,7 @@ def noise_for_own_rows(mesh: Mesh, key: Array) -> list[float]:
     """Draw a number for each row of this process; return those of all rows."""
     own = np.asarray(jax.random.normal(key, (jax.local_device_count(),)))
     by_rows = NamedSharding(mesh, P("data"))
-    noise = jax.make_array_from_process_local_data(by_rows, own)
+    noise = jax.make_array_from_process_local_data(by_rows, own, (mesh.size,))
     return process_allgather(noise, tiled=True).tolist()
 
 

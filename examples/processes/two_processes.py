@@ -37,7 +37,7 @@ def sums(mesh: Mesh) -> dict:
     own = jax.local_device_count()
     local = np.arange(own, dtype=np.float32) + own * jax.process_index() + 1
     by_device = NamedSharding(mesh, P("data"))
-    x = jax.make_array_from_process_local_data(by_device, local)  # (N,)
+    x = jax.make_array_from_process_local_data(by_device, local, (mesh.size,))  # (N,)
 
     def body(v):  # one device: float32[1]
         return lax.psum(v[0], "data")
@@ -62,7 +62,7 @@ def train(mesh: Mesh, steps: int, rows: int, rate: float) -> dict:
     first = each * jax.process_index()
     batch = [
         jax.make_array_from_process_local_data(
-            NamedSharding(mesh, P("data")), a[first : first + each]
+            NamedSharding(mesh, P("data")), a[first : first + each], a.shape
         )
         for a in linear_data(rows)  # stands for reading these rows from a file
     ]

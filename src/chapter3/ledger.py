@@ -18,8 +18,6 @@ import optax
 from jax.sharding import PartitionSpec as P
 
 from chapter3 import (
-    attention,
-    collective_matmul,
     fsdp,
     hlo,
     model,
@@ -44,7 +42,8 @@ class Entry:
     Attributes:
         strategy: its name.
         mesh: sizes of the mesh axes.
-        kept: by kind of state, predicted and measured; empty for a single layer.
+        kept: by kind of state, predicted and measured; empty for a single layer (see
+            `chapter3.layer_ledger`).
         executed: collectives of one step by kind; of the pipeline at run time, the
             transfers between stages that the busiest device was the source of.
         sent: predicted and measured, for one step; if the devices differ, by the one
@@ -447,68 +446,3 @@ def _pipeline_at_run_time(problem: Problem) -> Entry:
         (handed_over_bytes(p, activations), float(sum(busiest))),
         *_differences([state["parameters"] for state in states], problem),
     )
-
-
-def layer_entries(devices: int, rows: int = 64, width: int = 8) -> list[Entry]:
-    """Run single layers whose work is cut inside, forward, and write their lines.
-
-    Args:
-        devices: number N; there are as many attention heads.
-        rows: positions of the sequence, rows of the product; a multiple of N.
-        width: of a head, and of the product's inner dimension.
-    """
-    n = devices
-    *qkv, x, w = (
-        jax.random.normal(key, shape)
-        for key, shape in zip(
-            jax.random.split(jax.random.key(13), 5),
-            [(rows, n, width)] * 3 + [(rows, width), (width, n * width)],
-            strict=True,
-        )
-    )
-    block = FLOAT * rows * width  # of queries, keys or values, on each device
-    rows_sent = ring_bytes("all-gather", FLOAT * rows * width, n)
-    whole, cut = attention.attention, (P(attention.AXIS),) * 3
-    product, columns = jnp.matmul, P(None, collective_matmul.AXIS)
-    operands = (P(collective_matmul.AXIS), columns)
-    forms = [
-        (attention.ring_attention, whole, qkv, cut, cut[0], 2 * (n - 1) * block),
-        (
-            attention.ulysses,
-            whole,
-            qkv,
-            cut,
-            cut[0],
-            4 * ring_bytes("all-to-all", block, n),
-        ),
-        *(
-            (form, product, (x, w), operands, columns, rows_sent)
-            for form in (
-                collective_matmul.gather_then_multiply,
-                collective_matmul.multiply_and_pass_on,
-            )
-        ),
-    ]
-    lines = []
-    for form, single, arguments, specs, out, sent in forms:
-        axis = attention.AXIS if single is whole else collective_matmul.AXIS
-        mesh = device_mesh({axis: n})
-        placed = [
-            zero.place(a, mesh, spec) for a, spec in zip(arguments, specs, strict=True)
-        ]
-        run: Any = jax.jit(
-            jax.shard_map(form, mesh=mesh, in_specs=specs, out_specs=out)
-        )
-        program, found = run.lower(*placed).compile(), run(*placed)
-        lines.append(
-            Entry(
-                form.__name__.replace("_", " "),
-                {axis: n},
-                {},
-                hlo.executed(program),
-                (sent, hlo.wire_bytes(program)),
-                difference(found, single(*arguments)),
-                difference(found, in_float64(single, *arguments)),
-            )
-        )
-    return lines
