@@ -76,10 +76,10 @@ def descend(
     """Train a linear model in float64, with the gradient written by hand.
 
     Args:
-        start: parameters to start from: `w`, shape (features, *outputs), and `b`, shape
-            (*outputs,), where outputs are none or one dimension.
+        start: parameters to start from: `w`, shape (features,) or (features, outputs),
+            and `b`, shape () or (outputs,).
         x: inputs, shape (batch, features).
-        y: targets, shape (batch, *outputs).
+        y: targets, shape (batch,) or (batch, outputs).
         rate: learning rate.
         steps: of gradient descent, each on the whole batch.
 
